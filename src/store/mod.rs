@@ -1,0 +1,6 @@
+//! The shop's side: everything that speaks to, imitates or records a WooCommerce shop.
+//!
+//! - `demo`: a shop that speaks the Store API on loopback, for newcomers and tests.
+//! - `tape`: plays recorded exchanges (HAR 1.2) as if the shop were there.
+
+pub mod demo;
