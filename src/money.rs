@@ -168,7 +168,7 @@ impl Money {
     ///
     /// # Errors
     /// [`Error::CurrencyMismatch`] or [`Error::Overflow`].
-    pub fn add(self, other: Self) -> Result<Self, Error> {
+    pub fn plus(self, other: Self) -> Result<Self, Error> {
         self.combine(other, i64::checked_add)
     }
 
@@ -176,16 +176,16 @@ impl Money {
     ///
     /// # Errors
     /// [`Error::CurrencyMismatch`] or [`Error::Overflow`].
-    pub fn sub(self, other: Self) -> Result<Self, Error> {
+    pub fn minus(self, other: Self) -> Result<Self, Error> {
         self.combine(other, i64::checked_sub)
     }
 
     /// The sum of many amounts of one currency.
     ///
     /// # Errors
-    /// As [`Money::add`].
+    /// As [`Money::plus`].
     pub fn sum(currency: Currency, amounts: impl IntoIterator<Item = Self>) -> Result<Self, Error> {
-        amounts.into_iter().try_fold(Self::zero(currency), Self::add)
+        amounts.into_iter().try_fold(Self::zero(currency), Self::plus)
     }
 
     /// The amount with the other sign.
@@ -248,7 +248,10 @@ mod tests {
         let dinar = Currency::parse("KWD").unwrap();
         let euro = Currency::parse("EUR").unwrap();
         assert_eq!(Money::from_shown("10", 0, euro).unwrap().minor(), 1000);
-        assert_eq!(Money::from_shown("1250", 2, yen.to_owned()).unwrap_err(), Error::LosesDigits { amount: 1250, shown: 2, currency: yen });
+        assert_eq!(
+            Money::from_shown("1250", 2, yen).unwrap_err(),
+            Error::LosesDigits { amount: 1250, shown: 2, currency: yen }
+        );
         assert_eq!(Money::from_shown("1200", 2, yen).unwrap().minor(), 12);
         assert_eq!(Money::from_shown("1999", 2, dinar).unwrap().minor(), 19990);
         assert_eq!(Money::from_shown("1999", 3, dinar).unwrap().minor(), 1999);
@@ -259,7 +262,7 @@ mod tests {
     #[test]
     fn two_currencies_never_add_up() {
         let usd = Money::new(1, Currency::parse("USD").unwrap());
-        assert!(matches!(eur(1).add(usd), Err(Error::CurrencyMismatch(..))));
+        assert!(matches!(eur(1).plus(usd), Err(Error::CurrencyMismatch(..))));
     }
 
     proptest! {

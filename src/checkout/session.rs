@@ -1,0 +1,371 @@
+//! The checkout session: what the agent asked for, what the shop said, where the order stands.
+//!
+//! Stored as JSON with [`FORMAT`]; holds personal data (buyer, addresses) but never credentials, payment
+//! data or wire bodies. Amounts are minor units of [`Session::currency`].
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    cart::{CartPlan, CartView, Minor, RateChoice},
+    ids::{CallerId, LineId, ProductId, SessionId, ShopId},
+    problem::Problem,
+};
+use crate::money::Currency;
+
+/// The number of the stored shape; a newer one than this is refused, an older one is upgraded on reading.
+pub const FORMAT: u32 = 1;
+
+/// Where a session stands. Protocols map it with an exhaustive `match`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// Something is missing that the caller can supply.
+    Incomplete,
+    /// An order can be placed.
+    Ready,
+    /// Only the buyer can go on, at the shop (3-D Secure, a redirect).
+    Escalated,
+    /// An order may be in the making: nothing changes until that is known.
+    Placing,
+    /// The order exists. Final.
+    Completed,
+    /// Given up. Final.
+    Canceled,
+    /// Given up by time. Final.
+    Expired,
+}
+
+impl Status {
+    /// Whether the session has ended: every write is refused, reads go on.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled | Self::Expired)
+    }
+}
+
+/// A checkout session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// [`FORMAT`] at the time of writing.
+    pub format: u32,
+    /// Public id.
+    pub id: SessionId,
+    /// The shop it belongs to.
+    pub shop: ShopId,
+    /// Who made it; nobody else ever sees it.
+    pub caller: CallerId,
+    /// Counts writes: every commit is made against the version that was read.
+    pub version: u64,
+    /// Where it stands.
+    pub status: Status,
+    /// The shop's currency.
+    pub currency: Currency,
+    /// What is bought. A line that the shop refused is not here; a problem tells of it.
+    pub lines: Vec<Line>,
+    /// How many lines the session ever had: makes the next [`LineId`].
+    pub lines_made: u32,
+    /// Who buys.
+    pub buyer: Option<Buyer>,
+    /// Where it goes.
+    pub fulfillment: Fulfillment,
+    /// Coupon codes as the caller spelled them, refused ones too.
+    pub codes: Vec<String>,
+    /// The caller's note to the merchant.
+    pub note: Option<String>,
+    /// What stands in the way, and what the caller should know. Recomputed at every change.
+    pub problems: Vec<Problem>,
+    /// The shop's cart; `None` while nothing is to be bought.
+    pub cart: Option<Cart>,
+    /// How many carts the session has used: a new owner never shares one with an old one.
+    pub generation: u32,
+    /// Finds the order at the shop, whatever happens: random, for life.
+    pub correlation_id: String,
+    /// The one attempt that may have an order in the making.
+    pub attempt: Option<Attempt>,
+    /// Attempts that are over.
+    pub closed_attempts: Vec<ClosedAttempt>,
+    /// The order. Written once.
+    pub order: Option<Order>,
+    /// Where only the buyer can go on ([`Status::Escalated`]): the shop's pay or redirect page.
+    pub pay_url: Option<String>,
+    /// The secret part of `continue_url`.
+    pub continue_token: String,
+    /// What a protocol must echo and the domain does not read, by protocol name.
+    pub echoes: BTreeMap<String, Value>,
+    /// Made at.
+    pub created_at: DateTime<Utc>,
+    /// Last successful create or update.
+    pub updated_at: DateTime<Utc>,
+    /// Ends by itself at.
+    pub expires_at: DateTime<Utc>,
+}
+
+impl Session {
+    /// The lines that are shipped; all of them where the shop does not tell.
+    #[must_use]
+    pub fn shipped_lines(&self) -> Vec<&Line> {
+        let Some(view) = self.cart.as_ref().map(|cart| &cart.view) else {
+            return self.lines.iter().collect();
+        };
+        let keys: Vec<&String> = view.packages.iter().flat_map(|package| &package.line_keys).collect();
+        let packed = |line: &&Line| {
+            view.lines.iter().any(|shown| shown.product == line.product && keys.contains(&&shown.key))
+        };
+        let found: Vec<&Line> = self.lines.iter().filter(packed).collect();
+        if found.is_empty() { self.lines.iter().collect() } else { found }
+    }
+
+    /// Where the shop's mails go: the buyer's address, or the one named with the delivery.
+    #[must_use]
+    pub fn email(&self) -> Option<&str> {
+        let buyer = self.buyer.as_ref().and_then(|buyer| buyer.email.as_deref());
+        buyer.or(self.fulfillment.contact.email.as_deref())
+    }
+}
+
+/// One line of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Ours, stable.
+    pub id: LineId,
+    /// The item id as the caller sent it.
+    pub item: String,
+    /// What the shop calls it.
+    pub product: ProductId,
+    /// How many.
+    pub quantity: u32,
+    /// The caller's own grouping: the line this one belongs to.
+    pub parent: Option<LineId>,
+    /// What the shop says of it.
+    pub shown: ShownLine,
+}
+
+/// This line's part of the shop's line (several lines may share one): amounts split by quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ShownLine {
+    /// Plain text.
+    pub title: String,
+    /// Article number.
+    pub sku: Option<String>,
+    /// Absolute address of an image.
+    pub image_url: Option<String>,
+    /// The shop's price of one, as it displays it.
+    pub unit_price: Minor,
+    /// Before discounts, net.
+    pub subtotal: Minor,
+    /// Its tax.
+    pub subtotal_tax: Minor,
+    /// After discounts, net.
+    pub total: Minor,
+    /// Its tax.
+    pub total_tax: Minor,
+    /// The most of it that the shop takes in one order.
+    pub maximum: Option<u32>,
+    /// Units left, when the shop tells it.
+    pub left: Option<u32>,
+}
+
+/// Who buys. All parts are the caller's claims.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Buyer {
+    /// Given name.
+    pub first_name: Option<String>,
+    /// Family name.
+    pub last_name: Option<String>,
+    /// E-mail address: the shop sends the confirmation there.
+    pub email: Option<String>,
+    /// Phone number.
+    pub phone: Option<String>,
+    /// Consents as given, by name.
+    pub consent: BTreeMap<String, bool>,
+}
+
+/// A postal address in the words of the domain; absent parts are empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Address {
+    /// Given name.
+    pub first_name: String,
+    /// Family name.
+    pub last_name: String,
+    /// Company.
+    pub company: String,
+    /// Street and number.
+    pub line_one: String,
+    /// Flat, floor and the like.
+    pub line_two: String,
+    /// Town.
+    pub city: String,
+    /// State or province: a code or a name.
+    pub region: String,
+    /// Postcode.
+    pub postal_code: String,
+    /// ISO 3166-1 alpha-2, upper case.
+    pub country: String,
+    /// Phone number.
+    pub phone: String,
+}
+
+/// Where it goes and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fulfillment {
+    /// Addresses that the caller named or that are on file.
+    pub destinations: Vec<Destination>,
+    /// The chosen one.
+    pub selected_destination: Option<String>,
+    /// What can be chosen, made from the shop's rates; the only way from an option id back to rates.
+    pub options: Vec<ShippingOption>,
+    /// The option that the caller asked for. The one in effect is the `selected` one of `options`.
+    pub chosen_option: Option<String>,
+    /// Who is there to receive it, when the caller tells it apart from the address.
+    #[serde(default)]
+    pub contact: Contact,
+}
+
+/// A person at a destination.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Contact {
+    /// Full name.
+    pub name: Option<String>,
+    /// Phone number.
+    pub phone: Option<String>,
+    /// E-mail address.
+    pub email: Option<String>,
+}
+
+impl Fulfillment {
+    /// The address in effect.
+    #[must_use]
+    pub fn destination(&self) -> Option<&Destination> {
+        let id = self.selected_destination.as_deref()?;
+        self.destinations.iter().find(|destination| destination.id == id)
+    }
+
+    /// The option in effect.
+    #[must_use]
+    pub fn selected_option(&self) -> Option<&ShippingOption> {
+        self.options.iter().find(|option| option.selected)
+    }
+}
+
+/// An address with a name to choose it by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The caller's id, or ours.
+    pub id: String,
+    /// The address.
+    pub address: Address,
+}
+
+/// A way to ship everything: one rate for each package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShippingOption {
+    /// The shop's rate id when there is one package, `package/rate` pieces joined by `+` otherwise.
+    pub id: String,
+    /// Plain text, unlike its siblings.
+    pub title: String,
+    /// Plain text, may be empty.
+    pub description: String,
+    /// Net.
+    pub price: Minor,
+    /// Its tax.
+    pub tax: Minor,
+    /// Whether the buyer fetches it.
+    pub pickup: bool,
+    /// Whether it is in effect.
+    pub selected: bool,
+    /// The rates it stands for.
+    pub rates: Vec<RateChoice>,
+}
+
+/// The shop's cart of a session, as it was last shown to the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cart {
+    /// What it was asked to hold.
+    pub plan: CartPlan,
+    /// What the shop said.
+    pub view: CartView,
+    /// When.
+    pub read_at: DateTime<Utc>,
+    /// Whether it may be written to again. Not after a change whose outcome is unknown, nor after another
+    /// owner: the next change makes a new cart.
+    pub usable: bool,
+}
+
+/// One try to place the order: at most one `POST` of it is ever sent (`exactly-once.md` §3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// 1, 2, …
+    pub number: u32,
+    /// The claim whose answer this attempt will be; `None` for a call without a key.
+    pub claim: Option<String>,
+    /// How the answer is to be rendered when no request waits for it any more.
+    pub render: Value,
+    /// The process that placed it (boot id): a later boot may only settle it.
+    pub owner: String,
+    /// The total that was agreed.
+    pub total: Minor,
+    /// Where the order's mails go: finds the order at the shop.
+    pub email: String,
+    /// The payment method asked for.
+    pub method: String,
+    /// When *placing* was stored.
+    pub placing_at: DateTime<Utc>,
+    /// Whether the outcome has to be looked for (the answer was lost, or the owner is gone).
+    pub settling: bool,
+    /// When the shop's cart was emptied as a fence.
+    pub fenced_at: Option<DateTime<Utc>>,
+    /// Whether a person has to decide.
+    pub review: bool,
+    /// Whether the caller named a key: only then is the answer kept.
+    pub keyed: bool,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedAttempt {
+    /// Its number.
+    pub number: u32,
+    /// What came of it.
+    pub end: AttemptEnd,
+    /// The shop's order it left behind, if any.
+    pub shop_order: Option<String>,
+    /// When it was over; the next one keeps its distance.
+    pub closed_at: DateTime<Utc>,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AttemptEnd {
+    /// The order exists.
+    Placed,
+    /// The payment was declined.
+    Declined,
+    /// The shop refused before the payment.
+    Refused,
+    /// Nothing was made, and nothing can be made any more.
+    Fenced,
+    /// The buyer has to go on at the shop.
+    Escalated,
+}
+
+/// The order of a completed session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Public id: `ord_…`.
+    pub id: String,
+    /// The shop's order id.
+    pub shop_order: String,
+    /// The number people know it by.
+    pub number: String,
+    /// The shop's key to it; a secret.
+    pub key: String,
+    /// The order-received page, absolute https.
+    pub permalink_url: String,
+    /// Paid, or accepted and to be paid.
+    pub paid: bool,
+    /// What was charged.
+    pub total: Minor,
+}

@@ -1,0 +1,296 @@
+//! The port to the shop: what the domain asks of it, and how its failures are told apart.
+//!
+//! Implemented by `store::woo`. Failures are classified by moment, not by status code: see
+//! [`Error::effect`]. What a shop *decides* (sold out, declined) is a result, never an [`Error`].
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::{
+    cart::{CartHandle, CartPlan, CartView, Minor},
+    ids::ProductId,
+    session::Cart,
+};
+use crate::money::Currency;
+
+/// What a call that failed may have done at the shop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it never left, or the shop said that it did not run. Safe to send again.
+    NotSent,
+    /// The shop answered, and the answer says what happened: nothing that lasts.
+    Definite,
+    /// Nobody knows: look before anything else.
+    Unknown,
+}
+
+/// Why the shop could not be asked. The source is kept for the log; callers act on [`Error::effect`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection could be made.
+    #[error("the shop cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The deadline passed after the request was sent.
+    #[error("the shop did not answer in time")]
+    TimedOut,
+    /// The connection broke after the request was sent.
+    #[error("the connection to the shop broke")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The shop's own limiter refused the call; nothing ran.
+    #[error("the shop limits our calls")]
+    Limited {
+        /// Seconds until it takes calls again, when it says so.
+        retry_after_secs: Option<u64>,
+    },
+    /// The shop is closed for maintenance.
+    #[error("the shop is in maintenance (HTTP {status})")]
+    Maintenance {
+        /// HTTP status.
+        status: u16,
+        /// Seconds, when it says so.
+        retry_after_secs: Option<u64>,
+    },
+    /// A server error of the shop.
+    #[error("the shop failed (HTTP {status}, code {code:?})")]
+    Failed {
+        /// HTTP status.
+        status: u16,
+        /// The shop's own code, if it gave one.
+        code: Option<String>,
+    },
+    /// The answer is not what this call answers (HTML, other shape, lost digits).
+    #[error("the shop's answer cannot be understood: {what}")]
+    Unintelligible {
+        /// What was wrong; no values.
+        what: String,
+        /// Whether the call may have changed something.
+        wrote: bool,
+    },
+    /// The cart is gone: its token is refused or opens another cart.
+    #[error("the shop no longer knows the cart")]
+    CartGone,
+    /// The shop's address or keys are wrong.
+    #[error("the shop refuses the gateway (HTTP {status}, code {code:?}): check its address and keys")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// The shop's own code, if it gave one.
+        code: Option<String>,
+    },
+}
+
+impl Error {
+    /// What the call may have done.
+    #[must_use]
+    pub const fn effect(&self) -> Effect {
+        match self {
+            Self::Unreachable(_) | Self::Limited { .. } => Effect::NotSent,
+            Self::CartGone | Self::Refused { .. } | Self::Unintelligible { wrote: false, .. } => {
+                Effect::Definite
+            }
+            Self::TimedOut
+            | Self::Broken(_)
+            | Self::Maintenance { .. }
+            | Self::Failed { .. }
+            | Self::Unintelligible { wrote: true, .. } => Effect::Unknown,
+        }
+    }
+
+    /// Seconds after which a caller may try again, when the shop said so.
+    #[must_use]
+    pub const fn retry_after_secs(&self) -> Option<u64> {
+        match self {
+            Self::Limited { retry_after_secs } | Self::Maintenance { retry_after_secs, .. } => {
+                *retry_after_secs
+            }
+            Self::Unreachable(_)
+            | Self::TimedOut
+            | Self::Broken(_)
+            | Self::Failed { .. }
+            | Self::Unintelligible { .. }
+            | Self::CartGone
+            | Self::Refused { .. } => None,
+        }
+    }
+}
+
+/// What an item id on the wire stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// A product or variation of the shop.
+    Product(ProductId),
+    /// Nothing that the shop sells.
+    Unknown,
+}
+
+/// An order to place. Holds the credential: passes through memory only.
+#[derive(Clone)]
+pub struct PlaceOrder {
+    /// The payment method at the shop; `None` when nothing has to be paid.
+    pub method: Option<String>,
+    /// What the payment method needs, as key and value.
+    pub payment_data: Vec<(String, String)>,
+    /// The caller's note.
+    pub note: Option<String>,
+    /// Finds the order again.
+    pub correlation_id: String,
+    /// Who sold it, for the merchant's statistics (the agent's host or id).
+    pub source: String,
+    /// What the buyer agreed to pay.
+    pub expected_total: Minor,
+}
+
+impl std::fmt::Debug for PlaceOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlaceOrder").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// What came of the one `POST`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// The order exists: paid, or accepted and to be paid.
+    Placed(PlacedOrder),
+    /// The order waits for the buyer (3-D Secure, a bank's page).
+    Redirect {
+        /// The order, unpaid.
+        order: PlacedOrder,
+        /// Where the buyer goes.
+        url: Option<String>,
+    },
+    /// The payment was declined; the cart is as it was.
+    Declined {
+        /// The unpaid order it left behind, when the shop names it.
+        shop_order: Option<String>,
+    },
+    /// Refused before any payment.
+    Refused(RefusedOrder),
+}
+
+/// Why an order was refused before any payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedOrder {
+    /// Something is sold out or too few are left.
+    Stock,
+    /// The cart is empty: evidence of an order, or an emptied cart.
+    EmptyCart,
+    /// A coupon lapsed and is gone from the cart.
+    Coupon,
+    /// The address, e-mail or a required field.
+    Address,
+    /// The shipping rate.
+    Rate,
+    /// The payment method.
+    Method,
+    /// The total rose above what was agreed.
+    Total,
+    /// A rule of the shop's own.
+    Other,
+}
+
+/// An order of the shop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedOrder {
+    /// The shop's id of it.
+    pub shop_order: String,
+    /// The number people know it by.
+    pub number: String,
+    /// The shop's key to it.
+    pub key: String,
+    /// Whether it is paid.
+    pub paid: bool,
+    /// Whether the cart still holds something afterwards.
+    pub cart_filled: bool,
+    /// The order-received page, when the shop names it.
+    pub permalink_url: Option<String>,
+}
+
+/// An order read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderView {
+    /// Its currency.
+    pub currency: Currency,
+    /// What was charged.
+    pub total: Minor,
+    /// Units in it, over all lines.
+    pub units: u32,
+}
+
+/// An order found by its correlation id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundOrder {
+    /// The order.
+    pub order: PlacedOrder,
+    /// How far it got.
+    pub state: FoundState,
+    /// What it costs.
+    pub total: Minor,
+    /// Whether a payment has left traces (a transaction id).
+    pub traces: bool,
+    /// Last change, by the shop's clock.
+    pub modified_at: DateTime<Utc>,
+}
+
+/// How far a found order got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundState {
+    /// Paid, or accepted and to be paid: it counts.
+    Placed,
+    /// Unpaid; proves nothing while a `POST` may run.
+    Pending,
+    /// The payment failed.
+    Failed,
+    /// Cancelled, refunded or in the trash: it may have been paid before.
+    Gone,
+    /// A status of a plugin's own: nobody here knows what it means.
+    Unclear,
+}
+
+/// What a shop can do beyond the necessary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Orders can be looked for by correlation id: unknown outcomes settle by themselves.
+    pub finds_orders: bool,
+}
+
+/// A shop. One value serves one shop; the calls on one cart are made one after another by the caller.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// Tells what item ids stand for, in the order asked. Calls the shop only for ids it cannot know
+    /// (SKUs outside its cache).
+    async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error>;
+
+    /// Makes a new cart that holds the plan (2 calls).
+    async fn open(&self, plan: &CartPlan) -> Result<CartView, Error>;
+
+    /// Brings a cart to the plan (1 call). [`Error::CartGone`] when the cart is not the one we left.
+    async fn change(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error>;
+
+    /// Sends customer and rates again, whatever is known of them, and reads the cart: the last look before
+    /// an order (1 call).
+    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error>;
+
+    /// Reads a cart (1 call).
+    async fn read(&self, cart: &Cart) -> Result<CartView, Error>;
+
+    /// Places the order: exactly one `POST`, never repeated by any layer below.
+    async fn place(&self, cart: &Cart, order: &PlaceOrder) -> Result<Placement, Error>;
+
+    /// Reads an order back.
+    async fn read_order(&self, order: &PlacedOrder, email: &str) -> Result<OrderView, Error>;
+
+    /// Looks for orders with that correlation id, made since `since`. Only with
+    /// [`Abilities::finds_orders`].
+    async fn find_orders(
+        &self,
+        correlation_id: &str,
+        email: &str,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<FoundOrder>, Error>;
+
+    /// Empties a cart: nothing can be bought with it any more.
+    async fn empty(&self, cart: &CartHandle) -> Result<(), Error>;
+}

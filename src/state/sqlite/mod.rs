@@ -1,0 +1,230 @@
+//! The embedded back end: one SQLite file in a data folder that one process owns.
+//!
+//! WAL and `synchronous = FULL`: a reply goes out after its commit is on disk. One writer thread takes all
+//! steps that wait and pays one `fsync` for them; readers have a connection of their own. The folder is
+//! locked: a second process is refused. A new start frees the claims of the one before it: a claim without
+//! an attempt is dropped and its session gets a new cart, a claim with one stays until the attempt is settled.
+//!
+//! | table | key | value | written by |
+//! |---|---|---|---|
+//! | `claims` | scope | fingerprint, fence, state, session, attempt, answer, `keep_until` | `claim`, `commit`, `sweep` |
+//! | `sessions` | shop, id | version, status, `expires_at`, open attempt, JSON | `commit`, `sweep` |
+//! | `operations` | id | session version: finds out whether a step was taken | `commit`, `sweep` |
+//! | `installation` | name | the fingerprint secret | the first start |
+
+mod schema;
+mod steps;
+mod writer;
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use self::writer::Writer;
+use crate::{
+    checkout::{
+        ids::{SessionId, ShopId},
+        session::{FORMAT, Session},
+        state::{Commit, Error, NewClaim, State},
+    },
+    clock::Clock,
+    idempotency::Decision,
+};
+
+/// How long answers and sessions are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// An answer, after it was given; never shorter than its session.
+    pub answers: chrono::Duration,
+    /// A session, after it ended.
+    pub sessions: chrono::Duration,
+}
+
+/// Why the data folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process works in it.
+    #[error("another process uses the data folder {0}: stop it, or give this one a folder of its own")]
+    Locked(PathBuf),
+    /// It was written by a newer program.
+    #[error(
+        "{path} has state format {found}, this program knows up to {known}: start the newer program again"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// The folder or a file in it cannot be used.
+    #[error("the data folder {path} cannot be used")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// SQLite refuses.
+    #[error("the state file cannot be used")]
+    Sqlite(#[from] rusqlite::Error),
+    /// What it holds cannot be read.
+    #[error("the state file holds what cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// The embedded back end.
+pub struct Sqlite {
+    writer: Writer,
+    reader: Arc<Mutex<Connection>>,
+    secret: Vec<u8>,
+    /// Held for the life of the process.
+    _lock: File,
+}
+
+impl Sqlite {
+    /// Opens the state in a folder, makes it if there is none, and frees what an earlier start left running.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the program should stop with its text.
+    pub fn open(folder: &Path, retention: Retention, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let lock = File::create(folder.join("lock")).map_err(io)?;
+        lock.try_lock().map_err(|_| OpenError::Locked(folder.to_owned()))?;
+        let path = folder.join("state.sqlite");
+        let mut connection = schema::connect(&path)?;
+        schema::migrate(&mut connection, &path)?;
+        let secret = schema::secret(&connection)?;
+        steps::free_earlier_claims(&mut connection)?;
+        let reader = schema::connect(&path)?;
+        let writer = Writer::start(connection, retention, clock).map_err(io)?;
+        Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), secret, _lock: lock })
+    }
+
+    /// The secret under which fingerprints are made: this installation's own.
+    #[must_use]
+    pub fn secret(&self) -> &[u8] {
+        &self.secret
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let reader = Arc::clone(&self.reader);
+        tokio::task::spawn_blocking(move || query(&reader.lock().unwrap_or_else(PoisonError::into_inner)))
+            .await
+            .map_err(|error| Error::Unavailable(Box::new(error)))?
+    }
+}
+
+#[async_trait]
+impl State for Sqlite {
+    async fn claim(&self, new: NewClaim) -> Result<Decision, Error> {
+        self.writer.claim(new).await
+    }
+
+    async fn session(&self, shop: &ShopId, id: &SessionId) -> Result<Option<Session>, Error> {
+        let (shop, id) = (shop.clone(), id.clone());
+        self.read(move |connection| load(connection, &shop, &id)).await
+    }
+
+    async fn session_by_token(&self, shop: &ShopId, token: &str) -> Result<Option<Session>, Error> {
+        let (shop, token) = (shop.clone(), token.to_owned());
+        self.read(move |connection| {
+            let sql = "SELECT id FROM sessions WHERE shop = ?1 AND continue_token = ?2";
+            let found = ids(connection, sql, params![shop.as_str(), token])?;
+            found.first().map_or(Ok(None), |id| load(connection, &shop, id))
+        })
+        .await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<u64, Error> {
+        self.writer.commit(commit).await
+    }
+
+    async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<SessionId>, Error> {
+        let shop = shop.clone();
+        self.read(move |connection| {
+            ids(
+                connection,
+                "SELECT id FROM sessions WHERE shop = ?1 AND attempt IS NOT NULL",
+                params![shop.as_str()],
+            )
+        })
+        .await
+    }
+
+    async fn overdue(&self, shop: &ShopId, now: DateTime<Utc>) -> Result<Vec<SessionId>, Error> {
+        let shop = shop.clone();
+        self.read(move |connection| {
+            ids(
+                connection,
+                "SELECT id FROM sessions WHERE shop = ?1 AND ended = 0 AND attempt IS NULL AND expires_at <= ?2",
+                params![shop.as_str(), now.timestamp_millis()],
+            )
+        })
+        .await
+    }
+
+    async fn sweep(&self, now: DateTime<Utc>) -> Result<(), Error> {
+        self.writer.sweep(now).await
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        self.writer.ping().await
+    }
+}
+
+fn ids(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<SessionId>, Error> {
+    let mut statement = connection.prepare_cached(sql).map_err(unavailable)?;
+    let rows = statement.query_map(values, |row| row.get::<_, String>(0)).map_err(unavailable)?;
+    rows.map(|row| row.map(SessionId::new).map_err(unavailable)).collect()
+}
+
+/// Reads a session.
+fn load(connection: &Connection, shop: &ShopId, id: &SessionId) -> Result<Option<Session>, Error> {
+    let row: Option<(i64, String)> = connection
+        .prepare_cached("SELECT version, body FROM sessions WHERE shop = ?1 AND id = ?2")
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![shop.as_str(), id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })
+        .map_err(unavailable)?;
+    row.map(|(version, body)| decode(version, &body)).transpose()
+}
+
+fn decode(version: i64, body: &str) -> Result<Session, Error> {
+    let mut session: Session =
+        serde_json::from_str(body).map_err(|error| Error::Unreadable(format!("a session: {error}")))?;
+    if session.format > FORMAT {
+        return Err(Error::Unreadable(format!("session format {} is newer than {FORMAT}", session.format)));
+    }
+    session.version = u64::try_from(version).unwrap_or_default();
+    Ok(session)
+}
+
+fn unavailable(error: rusqlite::Error) -> Error {
+    Error::Unavailable(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_of_a_newer_format_is_refused() {
+        let error = decode(1, "{\"format\": 99}").unwrap_err();
+        assert!(matches!(error, Error::Unreadable(_)));
+    }
+}
