@@ -7,3 +7,4 @@ pub mod lane;
 pub mod money;
 pub mod net;
 pub mod state;
+pub mod store;

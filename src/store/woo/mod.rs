@@ -1,0 +1,374 @@
+//! A WooCommerce shop through its public Store API (`wc/store/v1`), and its orders through `wc/v3`.
+//!
+//! In: the port's [`CartPlan`], [`Cart`] and [`PlaceOrder`]. Out: [`CartView`], [`Placement`] and friends, amounts in
+//! ISO 4217 minor units, texts plain. The shop's decimals, HTML, tokens and codes stay in here.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `client` | HTTP, deadlines, what a failure means |
+//! | `wire` | the shapes that come and go |
+//! | `token` | `Cart-Token` and whose cart it opens |
+//! | `batch` | a plan as inner calls, what the shop refused of it |
+//! | `translate`, `text` | cart to [`CartView`], money, HTML |
+//! | `place` | `POST /checkout` |
+//! | `orders` | orders read back and looked for |
+//! | `resolve` | item ids |
+//!
+//! Calls at the shop: `open` 2, `change`, `check`, `read`, `place`, `read_order` and `empty` 1 each; one more read
+//! where the last inner call of a batch was refused, one more batch for every 25 inner calls; `resolve` 0 or 1.
+//!
+//! Nothing is repeated in here, and nothing but `place` carries payment data. The caller makes the calls on one
+//! cart one after another: a shop loses writes that overlap. What can fail is [`Error`]; [`Error::effect`] says what
+//! it may have done.
+
+mod batch;
+mod client;
+mod orders;
+mod place;
+#[cfg(test)]
+mod recorded;
+mod resolve;
+mod text;
+mod token;
+mod translate;
+mod wire;
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use reqwest::Method;
+use secrecy::SecretString;
+use url::Url;
+
+pub use self::resolve::ItemIds;
+use self::{
+    batch::Steps,
+    client::{AdminApi, Call, NO_BODY, StoreApi},
+    resolve::Resolver,
+    translate::Shop,
+};
+use crate::{
+    checkout::{
+        cart::{CartHandle, CartPlan, CartView},
+        session::Cart,
+        store::{
+            Abilities, Effect, Error, FoundOrder, OrderView, PlaceOrder, PlacedOrder, Placement,
+            RefusedOrder, Resolved, Store,
+        },
+    },
+    money::Currency,
+    net,
+};
+
+/// What has to be known of a shop.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The shop's address, in front of `/wp-json`.
+    pub base_url: Url,
+    /// The currency of its orders.
+    pub currency: Currency,
+    /// Which ids agents use.
+    pub item_ids: ItemIds,
+    /// Whether the shop displays cart prices with tax.
+    pub prices_with_tax: bool,
+    /// Whether orders also carry who sold them (`utm_source`).
+    pub attribution_source: bool,
+    /// How long calls may take.
+    pub deadlines: Deadlines,
+    /// How long an article number that was found is remembered.
+    pub sku_ttl: Duration,
+    /// How long an article number that was not found is remembered.
+    pub unknown_sku_ttl: Duration,
+    /// The merchant's key to `wc/v3`: lets orders be looked for. Only over TLS does a shop honour it.
+    pub wc_v3: Option<WcV3>,
+}
+
+impl Settings {
+    /// Settings with all defaults: ids, prices without tax, no key.
+    #[must_use]
+    pub fn new(base_url: Url, currency: Currency) -> Self {
+        Self {
+            base_url,
+            currency,
+            item_ids: ItemIds::default(),
+            prices_with_tax: false,
+            attribution_source: false,
+            deadlines: Deadlines::default(),
+            sku_ttl: Duration::from_mins(5),
+            unknown_sku_ttl: Duration::from_secs(30),
+            wc_v3: None,
+        }
+    }
+}
+
+/// How long calls may take, from connecting to the last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Reads.
+    pub read: Duration,
+    /// Cart writes.
+    pub write: Duration,
+    /// Placing an order: payment, mails and webhooks run inside it.
+    pub place: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { read: Duration::from_secs(15), write: Duration::from_secs(30), place: Duration::from_secs(90) }
+    }
+}
+
+/// A key to `wc/v3`; reading is enough.
+#[derive(Debug, Clone)]
+pub struct WcV3 {
+    /// Consumer key.
+    pub key: String,
+    /// Consumer secret.
+    pub secret: SecretString,
+    /// Whether to look in the trash as well, with a call of its own: an order can have been thrown away before
+    /// we looked, and no other search shows it.
+    pub look_in_trash: bool,
+}
+
+/// A WooCommerce shop.
+#[derive(Debug)]
+pub struct WooStore {
+    api: StoreApi,
+    admin: Option<Admin>,
+    resolver: Resolver,
+    shop: Shop,
+    currency: Currency,
+    attribution_source: bool,
+    deadlines: Deadlines,
+    /// How many decimals the shop counts in, as its last cart said; [`UNSEEN`] before the first.
+    decimals: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Admin {
+    api: AdminApi,
+    look_in_trash: bool,
+}
+
+const UNSEEN: u32 = u32::MAX;
+
+impl WooStore {
+    /// Makes the clients; calls nobody.
+    ///
+    /// # Errors
+    /// [`net::Error::Build`].
+    pub fn new(settings: Settings) -> Result<Self, net::Error> {
+        let admin = match settings.wc_v3 {
+            Some(WcV3 { key, secret, look_in_trash }) => {
+                Some(Admin { api: AdminApi::new(&settings.base_url, key, secret)?, look_in_trash })
+            }
+            None => None,
+        };
+        Ok(Self {
+            api: StoreApi::new(&settings.base_url)?,
+            admin,
+            resolver: Resolver::new(settings.item_ids, settings.sku_ttl, settings.unknown_sku_ttl),
+            currency: settings.currency,
+            attribution_source: settings.attribution_source,
+            deadlines: settings.deadlines,
+            shop: Shop { base_url: settings.base_url, prices_with_tax: settings.prices_with_tax },
+            decimals: AtomicU32::new(UNSEEN),
+        })
+    }
+
+    const fn reads(&self) -> Call {
+        Call { deadline: self.deadlines.read, writes: false }
+    }
+
+    const fn writes(&self) -> Call {
+        Call { deadline: self.deadlines.write, writes: true }
+    }
+
+    /// A token of a cart that does not exist yet: the shop stores nothing for it.
+    async fn new_cart(&self) -> Result<CartHandle, Error> {
+        let call = self.reads();
+        let query = [("_fields", "items_count")];
+        let answer = self.api.call(call, Method::GET, "/cart", &query, None, NO_BODY).await?;
+        let _: serde_json::Map<String, serde_json::Value> = answer.read(call)?;
+        let token = answer.token().ok_or_else(|| Error::Unintelligible {
+            what: "the shop hands out no cart token".to_owned(),
+            wrote: false,
+        })?;
+        token::handle(token, false)
+    }
+
+    async fn get_cart(&self, cart: &CartHandle) -> Result<(CartHandle, wire::Cart), Error> {
+        let call = self.reads();
+        let query = [("_fields", batch::CART_FIELDS)];
+        let answer = self.api.call(call, Method::GET, "/cart", &query, Some(cart), NO_BODY).await?;
+        let body = answer.read(call)?;
+        Ok((token::renewed(cart, answer.token(), false)?, body))
+    }
+
+    /// Sends the steps and reads what has become of the cart.
+    async fn bring(&self, cart: &CartHandle, plan: &CartPlan, mut steps: Steps) -> Result<CartView, Error> {
+        let mut handle = cart.clone();
+        let mut body = None;
+        let batches = steps.ops.len().div_ceil(batch::MOST);
+        for (at, ops) in steps.ops.chunks(batch::MOST).enumerate() {
+            let last = at + 1 == batches;
+            let answer = self.send(&handle, ops, last).await;
+            let answer = if at == 0 { answer? } else { answer.map_err(after_a_write)? };
+            for (op, inner) in ops.iter().zip(&answer.responses) {
+                steps.refusals.extend(batch::refusal(op, inner)?);
+                if let Some(token) = inner.token() {
+                    handle = token::renewed(&handle, Some(token), true)?;
+                }
+            }
+            if last {
+                body = answer.responses.last().and_then(|inner| cart_of(inner).transpose()).transpose()?;
+            }
+        }
+        let wrote = batches > 0;
+        let body = if let Some(body) = body {
+            body
+        } else {
+            let read = self.get_cart(&handle).await;
+            let (newest, body) = if wrote { read.map_err(after_a_write)? } else { read? };
+            handle = newest;
+            body
+        };
+        batch::silent(&mut steps, plan, &body);
+        self.view(handle, body, steps.refusals, wrote)
+    }
+
+    async fn send(
+        &self,
+        cart: &CartHandle,
+        ops: &[batch::Op],
+        last: bool,
+    ) -> Result<wire::BatchAnswer, Error> {
+        let call = self.writes();
+        let request = batch::request(cart, ops, last);
+        let answer = self.api.call(call, Method::POST, "/batch", &[], Some(cart), Some(&request)).await?;
+        let answer: wire::BatchAnswer = answer.read(call)?;
+        if answer.responses.len() == ops.len() {
+            Ok(answer)
+        } else {
+            Err(Error::Unintelligible { what: "a batch with answers missing".to_owned(), wrote: true })
+        }
+    }
+
+    fn view(
+        &self,
+        handle: CartHandle,
+        cart: wire::Cart,
+        refusals: Vec<crate::checkout::cart::Refusal>,
+        wrote: bool,
+    ) -> Result<CartView, Error> {
+        let decimals = cart.totals.unit.currency_minor_unit;
+        let view = translate::cart_view(&self.shop, handle, cart, refusals, wrote)?;
+        self.decimals.store(decimals, Ordering::Relaxed);
+        Ok(view)
+    }
+
+    /// How the shop counts. Every order is placed after a look at its cart, so this has been seen.
+    fn decimals(&self, currency: Currency) -> u32 {
+        match self.decimals.load(Ordering::Relaxed) {
+            UNSEEN => currency.exponent(),
+            decimals => decimals,
+        }
+    }
+}
+
+/// The cart in an inner answer. A success that is no cart is an error; a conflict's cart is only a windfall.
+fn cart_of(inner: &wire::Inner) -> Result<Option<wire::Cart>, Error> {
+    let Some(cart) = batch::cart_in(inner) else { return Ok(None) };
+    match serde_path_to_error::deserialize(cart) {
+        Ok(cart) => Ok(Some(cart)),
+        Err(_) if inner.status >= 300 => Ok(None),
+        Err(error) => Err(Error::Unintelligible {
+            what: format!("`{}` of the cart is not as expected", error.path()),
+            wrote: true,
+        }),
+    }
+}
+
+/// A failure behind a write that went through: "nothing was done" is no longer true of the whole.
+fn after_a_write(error: Error) -> Error {
+    match error.effect() {
+        Effect::Unknown => error,
+        Effect::Definite if matches!(error, Error::CartGone) => error,
+        Effect::NotSent | Effect::Definite => {
+            Error::Unintelligible { what: format!("the cart was changed, but then: {error}"), wrote: true }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for WooStore {
+    fn abilities(&self) -> Abilities {
+        Abilities { finds_orders: self.admin.is_some() }
+    }
+
+    async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
+        self.resolver.resolve(&self.api, self.reads(), items).await
+    }
+
+    async fn open(&self, plan: &CartPlan) -> Result<CartView, Error> {
+        let cart = self.new_cart().await?;
+        self.bring(&cart, plan, batch::fill(plan)).await
+    }
+
+    async fn change(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error> {
+        let steps = batch::difference(&cart.plan, &cart.view, plan);
+        self.bring(&cart.view.handle, plan, steps).await
+    }
+
+    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error> {
+        self.bring(&cart.view.handle, plan, batch::again(&cart.view, plan)).await
+    }
+
+    async fn read(&self, cart: &Cart) -> Result<CartView, Error> {
+        let (handle, body) = self.get_cart(&cart.view.handle).await?;
+        // A look takes nothing back that was refused of the plan.
+        self.view(handle, body, cart.view.refusals.clone(), false)
+    }
+
+    async fn place(&self, cart: &Cart, order: &PlaceOrder) -> Result<Placement, Error> {
+        let Some(customer) = &cart.plan.customer else {
+            return Ok(Placement::Refused(RefusedOrder::Address));
+        };
+        let currency = cart.view.currency;
+        let body = place::body(order, customer, currency, self.decimals(currency), self.attribution_source);
+        let answer = self.api.place(self.deadlines.place, &cart.view.handle, &body).await?;
+        place::outcome(&answer)
+    }
+
+    async fn read_order(&self, order: &PlacedOrder, email: &str) -> Result<OrderView, Error> {
+        orders::read(&self.api, self.reads(), order, email).await
+    }
+
+    async fn find_orders(
+        &self,
+        correlation_id: &str,
+        email: &str,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<FoundOrder>, Error> {
+        let Some(admin) = &self.admin else {
+            return Err(Error::Unintelligible {
+                what: "orders cannot be looked for without a wc/v3 key".to_owned(),
+                wrote: false,
+            });
+        };
+        let (call, trash) = (self.reads(), admin.look_in_trash);
+        orders::find(&admin.api, call, self.currency, trash, correlation_id, email, since).await
+    }
+
+    async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {
+        let call = self.writes();
+        let answer = self.api.call(call, Method::DELETE, "/cart/items", &[], Some(cart), NO_BODY).await?;
+        let _: Vec<serde_json::Value> = answer.read(call)?;
+        // Another identity: the shop did not know the token and emptied nothing of ours.
+        token::renewed(cart, answer.token(), true).map(|_| ())
+    }
+}
