@@ -1,7 +1,9 @@
 //! The shop's side: everything that speaks to, imitates or records a WooCommerce shop.
 //!
 //! - [`woo`]: a real shop, through its Store API.
+//! - [`demo`]: a shop that speaks the Store API on loopback, for newcomers and tests.
 
+pub mod demo;
 pub mod woo;
 
 pub use crate::checkout::store::{Effect, Error};

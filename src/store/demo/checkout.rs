@@ -1,0 +1,393 @@
+//! Checkout: drafts, placing an order, paying for a pending one.
+//!
+//! Placing has two halves. [`place`] does everything up to the payment and answers [`Step::Pay`]; the caller
+//! waits without the lock and then runs [`finish`]. Between the two the order stands as `pending` and holds
+//! its stock, for others to see.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::address::clean;
+use super::cart;
+use super::http::{ApiError, Call, Reply};
+use super::model::{Order, Session, Status};
+use super::orders;
+use super::payment::{self, Outcome};
+use super::state::State;
+use super::totals::{self, Priced};
+use super::view::{self, PAYMENT_METHODS};
+
+/// Fields of an order's attribution, in the order in which they are stored.
+pub(super) const ATTRIBUTION: [&str; 16] = [
+    "source_type",
+    "referrer",
+    "utm_campaign",
+    "utm_source",
+    "utm_medium",
+    "utm_content",
+    "utm_id",
+    "utm_term",
+    "utm_source_platform",
+    "utm_creative_format",
+    "utm_marketing_tactic",
+    "session_entry",
+    "session_start_time",
+    "session_pages",
+    "session_count",
+    "user_agent",
+];
+
+/// What a call came to, or the payment that has to end first.
+#[derive(Debug)]
+pub(super) enum Step {
+    Done(Reply),
+    Pay(Payment),
+}
+
+/// A payment on its way.
+#[derive(Debug)]
+pub(super) struct Payment {
+    order: u64,
+    outcome: Outcome,
+    pub(super) wait: Duration,
+}
+
+/// Refuses unknown payment methods and malformed payment data.
+fn check_payment(call: &Call) -> Result<(), ApiError> {
+    let method = call.text("payment_method");
+    if !method.is_empty() && !PAYMENT_METHODS.contains(&method.as_str()) {
+        let text = "payment_method is not one of , bacs, cheque, cod, and agent_token.";
+        return Err(ApiError::invalid("payment_method", "rest_not_in_enum", text));
+    }
+    if call.params.get("payment_data").is_some_and(|data| !data.is_array()) {
+        let text = "payment_data is not of type array.";
+        return Err(ApiError::invalid("payment_data", "rest_invalid_type", text));
+    }
+    Ok(())
+}
+
+/// Renders an order as a checkout.
+fn body(order: &Order, method: &str, result: &Value, cart: &Value) -> Value {
+    json!({
+        "order_id": order.id,
+        "status": order.status.name(),
+        "order_key": order.key,
+        "order_number": order.id.to_string(),
+        "customer_note": order.note,
+        "customer_id": 0,
+        "billing_address": order.billing.billing_json(),
+        "shipping_address": order.shipping.shipping_json(),
+        "payment_method": method,
+        "payment_result": result,
+        "additional_fields": {},
+        "__experimentalCart": cart,
+        "extensions": {},
+    })
+}
+
+fn result(status: &str, redirect: &str, details: &[(&str, &str)]) -> Value {
+    let details: Vec<Value> =
+        details.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
+    json!({"payment_status": status, "payment_details": details, "redirect_url": redirect})
+}
+
+fn no_order() -> ApiError {
+    ApiError::new(500, "woocommerce_rest_checkout_missing_order", "Unable to create order")
+}
+
+/// `GET`, `PUT` and `PATCH checkout`: makes or refreshes the draft order.
+pub(super) fn draft(
+    state: &mut State,
+    session: &mut Session,
+    call: &Call,
+    now: DateTime<Utc>,
+) -> Result<Reply, ApiError> {
+    let read = call.method == "GET";
+    if !read {
+        check_payment(call)?;
+    }
+    let priced = totals::price(state, session, now);
+    if priced.lines.is_empty() {
+        return Err(ApiError::new(
+            400,
+            "woocommerce_rest_cart_empty",
+            "Cannot create order from empty cart.",
+        ));
+    }
+    let id = orders::from_cart(state, session, &priced, now);
+    if !read {
+        let method = call.text("payment_method");
+        if !method.is_empty() {
+            session.payment_method = Some(method);
+        }
+        if call.has("customer_note")
+            && let Some(order) = state.order_mut(id)
+        {
+            order.note = clean(&call.text("customer_note"));
+        }
+    }
+    let method = session.payment_method.clone().unwrap_or_else(|| "bacs".to_owned());
+    if let Some(order) = state.order_mut(id) {
+        order.payment_method.clone_from(&method);
+    }
+    let order = state.order(id).ok_or_else(no_order)?;
+    let (result, cart) = if read {
+        (result("", "", &[]), Value::Null)
+    } else {
+        (Value::Null, view::cart(state, session, &priced, now))
+    };
+    Ok(Reply::new(200, body(order, &method, &result, &cart)))
+}
+
+/// Refuses a cart that can't be bought as it stands.
+fn check_cart(state: &State, session: &Session, priced: &Priced, now: DateTime<Utc>) -> Result<(), ApiError> {
+    if priced.lines.is_empty() && priced.notices.is_empty() {
+        let message = "Cannot place an order, your cart is empty.";
+        return Err(ApiError::new(409, "woocommerce_rest_cart_empty", message).with("0", json!(400)));
+    }
+    let mut violations = view::violations(state, session, priced, now).into_iter();
+    if let Some(first) = violations.next() {
+        let mut error = ApiError::new(409, first.code, first.message).with("0", json!(409));
+        // The cart that goes along repeats what it says about lines, not about coupons.
+        let about_lines =
+            priced.notices.iter().filter(|notice| notice.code == "woocommerce_rest_cart_item_error");
+        error.notices = about_lines.cloned().collect();
+        error.additional = violations.collect();
+        return Err(error);
+    }
+    Ok(())
+}
+
+fn not_served(country: &str, served: Option<&[&str]>) -> Option<ApiError> {
+    let served = served?;
+    if served.contains(&country) {
+        return None;
+    }
+    let message = format!("Sorry, we do not allow orders from the provided country ({country})");
+    Some(
+        ApiError::new(400, "woocommerce_rest_invalid_address_country", message)
+            .with("allowed_countries", json!(served)),
+    )
+}
+
+/// Refuses an order with missing or wrong facts.
+fn check_order(state: &State, session: &Session, priced: &Priced) -> Result<(), ApiError> {
+    if session.billing.email.is_empty() {
+        let message = "A valid email address is required";
+        return Err(ApiError::new(400, "woocommerce_rest_missing_email_address", message));
+    }
+    if priced.needs_shipping && priced.chosen.is_none() {
+        let message = "Sorry, this order requires a shipping option.";
+        return Err(ApiError::new(400, "woocommerce_rest_invalid_shipping_option", message));
+    }
+    let pickup = priced.chosen_rate().is_some_and(|rate| rate.method().0.contains("pickup"));
+    let shipped = priced.needs_shipping && !pickup;
+    let country = not_served(&session.billing.country, state.seed.sells_to())
+        .or_else(|| shipped.then(|| not_served(&session.shipping.country, state.seed.ships_to())).flatten());
+    if let Some(error) = country {
+        return Err(error);
+    }
+    let both = [("shipping", &session.shipping, priced.needs_shipping), ("billing", &session.billing, true)];
+    for (name, address, wanted) in both {
+        let missing = address.missing();
+        if wanted && !missing.is_empty() {
+            let message =
+                format!("There was a problem with the provided {name} address: {}", missing.join(", "));
+            return Err(ApiError::new(400, "woocommerce_rest_invalid_address", message)
+                .with("errors", json!({name: missing})));
+        }
+    }
+    Ok(())
+}
+
+/// The attribution fields of a request, all sixteen of them.
+fn attribution(call: &Call) -> BTreeMap<String, String> {
+    let given = call.params.get("extensions").and_then(|all| all.get("woocommerce/order-attribution"));
+    ATTRIBUTION
+        .iter()
+        .map(|field| {
+            let value = given.and_then(|given| given.get(field)?.as_str()).unwrap_or_default();
+            ((*field).to_owned(), value.to_owned())
+        })
+        .collect()
+}
+
+/// `POST checkout` up to the payment.
+pub(super) fn place(
+    state: &mut State,
+    session: &mut Session,
+    call: &Call,
+    now: DateTime<Utc>,
+) -> Result<Step, ApiError> {
+    let mut addressed = session.clone();
+    cart::checkout_addresses(state, &mut addressed, call)?;
+    check_payment(call)?;
+    if !state.settings().guest_checkout {
+        let message = "You must be logged in to checkout.";
+        return Err(ApiError::new(403, "woocommerce_rest_guest_checkout_disabled", message));
+    }
+    let priced = totals::price(state, session, now);
+    check_cart(state, session, &priced, now)?;
+    session.billing = addressed.billing;
+    session.shipping = addressed.shipping;
+    let priced = totals::price(state, session, now);
+    let id = orders::from_cart(state, session, &priced, now);
+    let method = call.text("payment_method");
+    if priced.total > 0 && method.is_empty() {
+        let message = "No payment method provided.";
+        return Err(ApiError::new(400, "woocommerce_rest_checkout_missing_payment_method", message));
+    }
+    check_order(state, session, &priced)?;
+    reserve(state, id, now)?;
+    let free = priced.total == 0;
+    if !method.is_empty() {
+        session.payment_method = Some(method.clone());
+    }
+    if let Some(order) = state.order_mut(id) {
+        order.payment_method.clone_from(&method);
+        if call.has("customer_note") {
+            order.note = clean(&call.text("customer_note"));
+        }
+        order.attribution.get_or_insert_with(|| attribution(call));
+    }
+    orders::set_status(state, id, Status::Pending, now);
+    let (outcome, wait) = if free {
+        (Outcome::Done, Duration::ZERO)
+    } else {
+        payment::outcome(&method, call.params.get("payment_data"))
+    };
+    Ok(Step::Pay(Payment { order: id, outcome, wait }))
+}
+
+/// Keeps back the stock of every limited line.
+fn reserve(state: &mut State, id: u64, now: DateTime<Utc>) -> Result<(), ApiError> {
+    let lines: Vec<(u64, i64, String)> = state
+        .order(id)
+        .into_iter()
+        .flat_map(|order| &order.lines)
+        .filter(|line| state.product(line.product).is_some_and(super::model::Product::limited))
+        .map(|line| (line.product, line.quantity, line.name.clone()))
+        .collect();
+    for (product, quantity, name) in lines {
+        if !state.hold(id, product, quantity, now) {
+            state.release(id);
+            let message = format!("Not enough units of {name} are available in stock to fulfil this order.");
+            return Err(ApiError::new(403, "woocommerce_product_not_enough_stock", message));
+        }
+    }
+    Ok(())
+}
+
+/// The end of a payment: order, stock and cart, and the answer.
+pub(super) fn finish(
+    state: &mut State,
+    session: &mut Session,
+    payment: &Payment,
+    now: DateTime<Utc>,
+) -> Result<Reply, ApiError> {
+    let id = payment.order;
+    let order = state.order(id).ok_or_else(no_order)?;
+    let method = order.payment_method.clone();
+    let free = order.total == 0;
+    let base = state.public_base.clone();
+    let received = format!("{base}/checkout/order-received/{id}/?key={}", order.key);
+    let challenge = format!("{base}/3ds-challenge/?order={id}");
+    let (status, result) = match payment.outcome {
+        Outcome::Declined(message) => {
+            state.release(id);
+            return Err(ApiError::new(400, "woocommerce_rest_checkout_process_payment_error", message));
+        }
+        Outcome::Silent => (400, result("failure", "", &[("result", "failure")])),
+        Outcome::Challenge => {
+            (200, result("success", &challenge, &[("result", "success"), ("redirect", &challenge)]))
+        }
+        Outcome::Done | Outcome::Lost => {
+            pay(state, id, &method, now);
+            if state.faults.take("500_after_payment", true).is_some() {
+                return Err(fatal());
+            }
+            if free {
+                (200, result("success", &received, &[]))
+            } else {
+                // A free order leaves the cart alone; a paid one empties it.
+                cart::empty(session);
+                (200, result("success", &received, &[("result", "success"), ("redirect", &received)]))
+            }
+        }
+    };
+    let order = state.order(id).ok_or_else(no_order)?;
+    let mut reply = Reply::new(status, body(order, &method, &result, &Value::Null));
+    reply.lost = payment.outcome == Outcome::Lost;
+    Ok(reply)
+}
+
+/// What a PHP fatal looks like to a client that asked for JSON.
+pub(super) fn fatal() -> ApiError {
+    ApiError::new(
+        500,
+        "internal_server_error",
+        "<p>There has been a critical error on this website.</p><p><a href=\"https://wordpress.org/documentation/\
+         article/faq-troubleshooting/\">Learn more about troubleshooting WordPress.</a></p>",
+    )
+}
+
+/// Marks an order as paid, or as accepted when the money comes later.
+fn pay(state: &mut State, id: u64, method: &str, now: DateTime<Utc>) {
+    let Some(order) = state.order_mut(id) else { return };
+    let free = order.total == 0;
+    if method == "agent_token" && !free {
+        order.transaction_id = format!("txn_{id}");
+    }
+    let products: Vec<u64> = order.lines.iter().map(|line| line.product).collect();
+    let instant = products
+        .iter()
+        .all(|id| state.product(*id).is_some_and(|product| product.is_virtual && product.downloadable));
+    let status = match method {
+        "bacs" | "cheque" if !free => Status::OnHold,
+        _ if instant => Status::Completed,
+        _ => Status::Processing,
+    };
+    orders::set_status(state, id, status, now);
+}
+
+/// `POST checkout/{id}`: pays an order that waits for it.
+pub(super) fn pay_for_order(
+    state: &mut State,
+    id: &str,
+    call: &Call,
+    now: DateTime<Utc>,
+) -> Result<Step, ApiError> {
+    let (order, payable) = {
+        let order = orders::authorized(state, id, call)?;
+        (order.id, order.status.payable() && order.total > 0)
+    };
+    if !payable {
+        let message = "This order cannot be paid for.";
+        return Err(ApiError::new(500, "invalid_order_update_status", message).without_data());
+    }
+    if !call.has("billing_address") {
+        return Err(ApiError::missing("billing_address"));
+    }
+    check_payment(call)?;
+    let method = call.text("payment_method");
+    if method.is_empty() {
+        let message = "No payment method provided.";
+        return Err(ApiError::new(400, "woocommerce_rest_checkout_missing_payment_method", message));
+    }
+    if let Some(found) = state.order_mut(order) {
+        for (name, address) in
+            [("billing_address", &mut found.billing), ("shipping_address", &mut found.shipping)]
+        {
+            if let Some(given) = call.params.get(name).and_then(Value::as_object) {
+                *address = address.merged(given);
+            }
+        }
+        found.payment_method.clone_from(&method);
+        found.modified = now;
+    }
+    let (outcome, wait) = payment::outcome(&method, call.params.get("payment_data"));
+    Ok(Step::Pay(Payment { order, outcome, wait }))
+}

@@ -1,0 +1,564 @@
+//! One demo shop as a server: takes a request, applies the faults that are on, runs the call, answers.
+//!
+//! The shop's one lock is held while a call runs, never while it waits. A request works on its own copy of
+//! the session and writes it back whole at its end, so that two requests of one cart overwrite each other as
+//! they do in `WooCommerce`.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Map, Value, json};
+
+use super::batch;
+use super::checkout::{self, Step};
+use super::events;
+use super::http::{ApiError, Call, JSON, Reply, hang_up, read_body, respond, trim};
+use super::model::Session;
+use super::routes;
+use super::state::{Calls, State};
+use super::token;
+use super::totals;
+use super::view;
+use super::wcv3;
+use super::wcv3_order;
+use super::{Error, Seed};
+use crate::clock::Clock;
+
+/// A running demo shop; clones share one state.
+#[derive(Debug, Clone)]
+pub struct DemoShop {
+    state: Arc<Mutex<State>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The faults that hit one request.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "faults are independent")]
+struct Weather {
+    delay: Duration,
+    timeout: Duration,
+    http_500: bool,
+    html: bool,
+    maintenance: bool,
+    limiter: bool,
+    dead_token: bool,
+    noise: bool,
+    lost: bool,
+}
+
+/// Who sends a request: an identity from a good token, or a new one.
+struct Client {
+    identity: String,
+    known: bool,
+    /// What speaks against a guarded call.
+    objection: Option<ApiError>,
+}
+
+impl DemoShop {
+    /// Opens a shop: a fresh one, or with a path the one that the file there remembers. In a folder each shop
+    /// has a file of its own.
+    ///
+    /// # Errors
+    /// [`Error`] when the file can't be read or written.
+    pub fn open(seed: Seed, data: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let secret = data_encoding::HEXLOWER.encode(&crate::clock::Ids.secret());
+        let state = State::open(seed, data, clock.now(), secret)?;
+        Ok(Self { state: Arc::new(Mutex::new(state)), clock })
+    }
+
+    /// Sets the address that permalinks, pictures and redirects are built on.
+    pub fn set_public_base(&self, base: &str) {
+        base.trim_end_matches('/').clone_into(&mut self.lock().public_base);
+    }
+
+    /// Switches a fault on: `NAME[=VALUE][,count=N][,only=KIND]`, see [`faults`](super::faults).
+    ///
+    /// # Errors
+    /// [`Error::Fault`] when there is no such fault.
+    pub fn set_fault(&self, text: &str) -> Result<(), Error> {
+        self.lock().faults.set_text(text)
+    }
+
+    /// Switches all faults off.
+    pub fn clear_faults(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// Acts on what a merchant does, see `POST /_demo/events`.
+    ///
+    /// # Errors
+    /// [`Error::Event`] when the shop does not know the event.
+    pub fn act(&self, events: &Value) -> Result<(), Error> {
+        let mut state = self.lock();
+        let now = self.now(&state);
+        events::act(&mut state, events, now)?;
+        state.commit()
+    }
+
+    /// The orders, as `GET /_demo/orders` lists them.
+    #[must_use]
+    pub fn orders(&self) -> Value {
+        wcv3_order::summary(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The shop's time: the clock's, moved by the `wait` events.
+    fn now(&self, state: &State) -> DateTime<Utc> {
+        self.clock.now() + TimeDelta::seconds(state.settings().clock_offset_seconds)
+    }
+
+    /// Answers one request; `target` is path and query without a leading slash.
+    pub(super) async fn answer(
+        self,
+        method: Method,
+        target: String,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Response {
+        let path = target.split('?').next().unwrap_or_default();
+        if let Some(rest) = path.strip_prefix("_demo/") {
+            return self.control(&method, rest, &body);
+        }
+        self.lock().calls.note(method.as_str(), path);
+        let Some(api) = target.strip_prefix("wp-json").map(|rest| rest.trim_start_matches('/').to_owned())
+        else {
+            return respond(404, "text/html; charset=UTF-8", page("Page not found"), &[]);
+        };
+        self.api(&method, &api, &headers, &body).await
+    }
+
+    async fn api(&self, method: &Method, target: &str, headers: &HeaderMap, body: &[u8]) -> Response {
+        let weather = self.weather(method, target);
+        if !weather.delay.is_zero() {
+            tokio::time::sleep(weather.delay).await;
+        }
+        if let Some(response) = weather.refusal(self) {
+            return response;
+        }
+        let mut headers = headers.clone();
+        if weather.dead_token {
+            headers.remove("cart-token");
+        }
+        let reply = self.reply(method, target, &headers, body, weather.dead_token).await;
+        weather.finish(reply).await
+    }
+
+    /// Draws the faults for a request.
+    fn weather(&self, method: &Method, target: &str) -> Weather {
+        let mut state = self.lock();
+        let path = target.split('?').next().unwrap_or_default().trim_matches('/');
+        let kind = match routes::below(path).as_deref() {
+            Some(["checkout", ..]) if method == Method::POST => "checkout",
+            Some(["cart", ..]) => "cart",
+            Some(["batch"]) => "batch",
+            None if path.starts_with("wc/v3") => "wcv3",
+            _ => "",
+        };
+        let mut take = |name: &str| state.faults.take_for(name, kind);
+        let mut weather = Weather {
+            delay: Duration::from_millis(take("delay_ms").unwrap_or_default()),
+            maintenance: take("maintenance").is_some(),
+            http_500: take("http_500").is_some(),
+            limiter: take("limiter").is_some(),
+            ..Weather::default()
+        };
+        if !(weather.maintenance || weather.http_500 || weather.limiter) {
+            weather.timeout = Duration::from_millis(take("timeout_ms").unwrap_or_default());
+            weather.html = take("html").is_some();
+            weather.dead_token = take("dead_token").is_some();
+            weather.noise = take("noise").is_some();
+            weather.lost = take("lost_answer").is_some();
+        }
+        weather.maintenance |= state.settings().maintenance;
+        weather
+    }
+
+    /// Runs a request of either API.
+    async fn reply(
+        &self,
+        method: &Method,
+        target: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+        dead: bool,
+    ) -> Reply {
+        let body = match read_body(headers, body) {
+            Ok(body) => body,
+            Err(error) => return Reply::new(error.status, error.body(None)),
+        };
+        let call = Call::new(if *method == Method::HEAD { "GET" } else { method.as_str() }, target, body);
+        if let Some(rest) = call.path.strip_prefix("wc/v3") {
+            let path: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+            return self.wcv3(&call, &path, headers);
+        }
+        if call.path.is_empty() {
+            let namespaces = ["wc/store", "wc/store/v1", "wc/v3"];
+            return Reply::new(200, json!({"name": "Demo shop", "namespaces": namespaces, "routes": {}}));
+        }
+        let Some(path) = routes::below(&call.path) else {
+            let error = ApiError::no_route();
+            return Reply::new(error.status, error.body(None));
+        };
+        if let Some(refused) = self.limit() {
+            return refused;
+        }
+        let off = self.lock().settings().plugin_off;
+        let Some(route) = routes::find(&path).filter(|_| !off) else {
+            let error = ApiError::no_route();
+            return Reply::new(error.status, error.body(None));
+        };
+        if path == ["batch"] {
+            return self.batch(&call.params, headers, dead).await;
+        }
+        let client = self.client(headers, routes::guarded(&call, &path));
+        let mut session = self.lock().session(&client.identity);
+        let before = session.clone();
+        let (reply, extra) = self.one(&call, &path, &mut session, &client, route.cart).await;
+        if call.method == "GET" {
+            keep_lines(&mut session, &before);
+        }
+        let saved = self.save(&client, session, &before);
+        let reply = if saved { reply } else { broken() };
+        extra.into_iter().fold(reply.header("allow", route.methods), |reply, (name, value)| {
+            reply.header(name, text_of(&value))
+        })
+    }
+
+    fn wcv3(&self, call: &Call, path: &[&str], headers: &HeaderMap) -> Reply {
+        let mut state = self.lock();
+        let now = self.now(&state);
+        let open = path.is_empty() && call.method == "GET";
+        let done = if open { Ok(()) } else { wcv3::authorize(call, headers) }
+            .and_then(|()| wcv3::route(&mut state, call, path, now));
+        match (done, state.commit()) {
+            (_, Err(_)) => broken(),
+            (Ok(reply), Ok(())) => reply,
+            (Err(error), Ok(())) => Reply::new(error.status, error.body(None)),
+        }
+    }
+
+    /// Reads token and nonce.
+    fn client(&self, headers: &HeaderMap, guarded: bool) -> Client {
+        let state = self.lock();
+        let now = self.now(&state);
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let secret = &state.settings().secret;
+        if let Some(identity) = header("cart-token").and_then(|given| token::verify(secret, given, now)) {
+            return Client { identity, known: true, objection: None };
+        }
+        let objection = match header("nonce") {
+            Some(nonce) if token::is_nonce(secret, nonce, now) => None,
+            Some(_) => Some(ApiError::new(403, "woocommerce_rest_invalid_nonce", "Nonce is invalid.")),
+            None => Some(missing_nonce()),
+        };
+        Client { identity: token::identity(), known: false, objection: objection.filter(|_| guarded) }
+    }
+
+    /// Runs one call on a session: its trimmed answer, and the headers a cart route adds.
+    async fn one(
+        &self,
+        call: &Call,
+        path: &[&str],
+        session: &mut Session,
+        client: &Client,
+        cart: bool,
+    ) -> (Reply, Map<String, Value>) {
+        let done = match client.objection.clone() {
+            Some(error) => Err(error),
+            None => match routes::find(path) {
+                Some(_) => self.run(call, path, session).await,
+                None => Err(ApiError::no_route()),
+            },
+        };
+        let state = self.lock();
+        let now = self.now(&state);
+        let reply = match done {
+            Ok(reply) => {
+                let body = trim(reply.body, call.params.get("_fields").and_then(Value::as_str));
+                Reply { body, ..reply }
+            }
+            Err(error) => {
+                let with_cart = error.with_cart.then(|| {
+                    let mut priced = totals::price(&state, session, now);
+                    priced.notices.extend(error.notices.iter().cloned());
+                    view::cart(&state, session, &priced, now)
+                });
+                Reply::new(error.status, error.body(with_cart))
+            }
+        };
+        let mut extra = Map::new();
+        if cart {
+            let settings = state.settings();
+            let refused = client.objection.is_some();
+            let hash =
+                if refused { String::new() } else { totals::price(&state, &mut session.clone(), now).hash() };
+            let token = token::mint(&settings.secret, &client.identity, now, settings.session_seconds);
+            for (name, value) in [
+                ("Nonce", json!(token::nonce(&settings.secret, now))),
+                ("Nonce-Timestamp", json!(now.timestamp())),
+                ("User-ID", json!(0)),
+                ("Cart-Token", json!(token)),
+                ("Cart-Hash", json!(hash)),
+            ] {
+                extra.insert(name.to_owned(), value);
+            }
+        }
+        (reply, extra)
+    }
+
+    /// The call itself, with the wait for a payment in the middle.
+    async fn run(&self, call: &Call, path: &[&str], session: &mut Session) -> Result<Reply, ApiError> {
+        let step = {
+            let mut state = self.lock();
+            let now = self.now(&state);
+            let step = routes::run(&mut state, session, call, path, now);
+            state.commit().map_err(|error| write_failed(&error))?;
+            step?
+        };
+        let payment = match step {
+            Step::Done(reply) => return Ok(reply),
+            Step::Pay(payment) => payment,
+        };
+        if !payment.wait.is_zero() {
+            tokio::time::sleep(payment.wait).await;
+        }
+        let mut state = self.lock();
+        let now = self.now(&state);
+        let reply = checkout::finish(&mut state, session, &payment, now);
+        state.commit().map_err(|error| write_failed(&error))?;
+        reply
+    }
+
+    /// Writes a session back if it changed; `false` if that failed.
+    fn save(&self, client: &Client, session: Session, before: &Session) -> bool {
+        if session == *before {
+            return true;
+        }
+        let mut state = self.lock();
+        state.put_session(&client.identity, session);
+        state.commit().is_ok()
+    }
+
+    async fn batch(&self, body: &Map<String, Value>, headers: &HeaderMap, dead: bool) -> Reply {
+        let items = match batch::items(body) {
+            Ok(items) => items,
+            Err(error) => return Reply::new(error.status, error.body(None)),
+        };
+        if body.get("validation").and_then(Value::as_str) == Some("require-all-validate")
+            && let Some(answer) = batch::invalid(&items)
+        {
+            return self.outer(answer);
+        }
+        let client = self.client(headers, false);
+        let authorized: Vec<bool> = {
+            let state = self.lock();
+            let now = self.now(&state);
+            items.iter().map(|item| !dead && batch::is_authorized(&state, item, now)).collect()
+        };
+        if !client.known && authorized.contains(&true) {
+            let error = checkout::fatal();
+            return Reply::new(error.status, merge_empty_errors(error.body(None)));
+        }
+        let mut session = self.lock().session(&client.identity);
+        let before = session.clone();
+        let mut responses = Vec::with_capacity(items.len());
+        let mut lost = false;
+        for (item, authorized) in items.iter().zip(authorized) {
+            let path = routes::below(&item.call.path).unwrap_or_default();
+            let guarded = routes::guarded(&item.call, &path) && !authorized;
+            let client = Client {
+                identity: if authorized { client.identity.clone() } else { token::identity() },
+                known: authorized,
+                objection: guarded.then(missing_nonce),
+            };
+            let route = routes::find(&path);
+            let cart = route.is_some_and(|route| route.cart);
+            let (reply, mut extra) = self.one(&item.call, &path, &mut session, &client, cart).await;
+            if let Some(route) = route {
+                extra.insert("Allow".to_owned(), json!(route.methods));
+            }
+            lost |= reply.lost;
+            responses.push(json!({"body": reply.body, "status": reply.status, "headers": extra}));
+        }
+        if !self.save(&client, session, &before) {
+            return broken();
+        }
+        let mut reply = self.outer(json!({"responses": responses}));
+        reply.lost = lost;
+        reply
+    }
+
+    fn outer(&self, body: Value) -> Reply {
+        let state = self.lock();
+        let now = self.now(&state);
+        Reply::new(207, body)
+            .header("nonce", token::nonce(&state.settings().secret, now))
+            .header("nonce-timestamp", now.timestamp().to_string())
+            .header("user-id", "0")
+            .header("allow", "POST")
+    }
+
+    /// The shop's own limiter, when a merchant has switched it on.
+    fn limit(&self) -> Option<Reply> {
+        let mut state = self.lock();
+        let now = self.now(&state).timestamp();
+        let mut limit = state.settings().rate_limit?;
+        if now >= limit.window + limit.seconds {
+            limit.window = now;
+            limit.used = 0;
+        }
+        limit.used += 1;
+        state.settings_mut().rate_limit = Some(limit);
+        (limit.used > limit.limit).then(|| {
+            let reset = limit.window + limit.seconds;
+            exceeded(limit.limit, reset, reset - now)
+        })
+    }
+
+    /// `/_demo/…`: faults, events, orders, stock and calls.
+    fn control(&self, method: &Method, path: &str, body: &[u8]) -> Response {
+        let body = || serde_json::from_slice::<Value>(body).unwrap_or_default();
+        let done: Result<Value, Error> = match (method.as_str(), path) {
+            ("GET", "faults") => Ok(self.lock().faults.json()),
+            ("PUT" | "POST", "faults") => {
+                let mut state = self.lock();
+                state.faults.set_json(&body()).map(|()| state.faults.json())
+            }
+            ("DELETE", "faults") => {
+                self.lock().faults.clear();
+                Ok(json!({}))
+            }
+            ("POST", "events") => self.act(&body()).map(|()| json!({})),
+            ("GET", "orders") => Ok(self.orders()),
+            ("GET", "stock") => {
+                let state = self.lock();
+                let now = self.now(&state);
+                Ok(wcv3_order::stock_summary(&state, now))
+            }
+            ("GET", "calls") => {
+                let state = self.lock();
+                let calls: Vec<Value> = state
+                    .calls
+                    .newest
+                    .iter()
+                    .map(|(method, path)| json!({"method": method, "path": path}))
+                    .collect();
+                Ok(json!({"count": state.calls.count, "calls": calls}))
+            }
+            ("DELETE", "calls") => {
+                self.lock().calls = Calls::default();
+                Ok(json!({}))
+            }
+            _ => return respond(404, JSON, json!({"error": "not found"}).to_string(), &[]),
+        };
+        match done {
+            Ok(body) => respond(200, JSON, body.to_string(), &[]),
+            Err(error) => respond(400, JSON, json!({"error": error.to_string()}).to_string(), &[]),
+        }
+    }
+}
+
+impl Weather {
+    /// The answer of a shop that does nothing today.
+    fn refusal(&self, shop: &DemoShop) -> Option<Response> {
+        if self.maintenance {
+            let text = page("Briefly unavailable for scheduled maintenance. Check back in a minute.");
+            return Some(respond(
+                503,
+                "text/html; charset=UTF-8",
+                text,
+                &[("retry-after".to_owned(), "600".to_owned())],
+            ));
+        }
+        if self.http_500 {
+            let error = checkout::fatal();
+            return Some(respond(500, JSON, merge_empty_errors(error.body(None)).to_string(), &[]));
+        }
+        if self.limiter {
+            let reset = shop.now(&shop.lock()).timestamp() + 10;
+            let reply = exceeded(25, reset, 10);
+            return Some(respond(reply.status, JSON, reply.body.to_string(), &reply.headers));
+        }
+        None
+    }
+
+    /// Sends an answer through what is left of the weather.
+    async fn finish(self, reply: Reply) -> Response {
+        if !self.timeout.is_zero() {
+            tokio::time::sleep(self.timeout).await;
+        }
+        if self.lost || reply.lost {
+            return hang_up();
+        }
+        if self.html {
+            return respond(200, "text/html; charset=UTF-8", page("Just a moment"), &reply.headers);
+        }
+        if reply.status == 204 {
+            return respond(204, JSON, String::new(), &reply.headers);
+        }
+        let noise = if self.noise {
+            "<br />\n<b>Warning</b>:  Undefined array key &quot;x&quot; in <b>plugin.php</b> on line <b>7</b><br />\n"
+        } else {
+            ""
+        };
+        respond(reply.status, JSON, format!("{noise}{}", reply.body), &reply.headers)
+    }
+}
+
+fn page(text: &str) -> String {
+    format!("<!DOCTYPE html>\n<html><head><title>{text}</title></head><body><h1>{text}</h1></body></html>\n")
+}
+
+fn missing_nonce() -> ApiError {
+    let message = "Missing the Nonce header. This endpoint requires a valid nonce.";
+    ApiError::new(401, "woocommerce_rest_missing_nonce", message)
+}
+
+fn exceeded(limit: i64, reset: i64, after: i64) -> Reply {
+    let message = format!("Too many requests. Please wait {after} seconds before trying again.");
+    let error = ApiError::new(400, "rate_limit_exceeded", message);
+    Reply::new(400, error.body(None))
+        .header("ratelimit-limit", limit.to_string())
+        .header("ratelimit-remaining", "0")
+        .header("ratelimit-reset", reset.to_string())
+        .header("ratelimit-retry-after", after.to_string())
+}
+
+/// A record could not be written.
+fn broken() -> Reply {
+    let error = checkout::fatal();
+    Reply::new(error.status, error.body(None))
+}
+
+fn write_failed(error: &Error) -> ApiError {
+    tracing::error!(%error, "the demo shop could not write its records");
+    checkout::fatal()
+}
+
+/// A fatal also carries an empty list of further errors.
+fn merge_empty_errors(body: Value) -> Value {
+    view::merged(body, json!({"additional_errors": []}))
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Reading a cart does not throw lines out for good: they are only left out of the answer.
+fn keep_lines(session: &mut Session, before: &Session) {
+    let mut lines = before.lines.clone();
+    for line in &mut lines {
+        if let Some(now) = session.lines.iter().find(|now| now.key == line.key) {
+            line.quantity = now.quantity;
+        }
+    }
+    session.lines = lines;
+}

@@ -1,0 +1,313 @@
+//! The shop's memory: everything it knows, and how it is kept.
+//!
+//! In memory it is plain maps behind the shop's one lock. With a path it is also a small `SQLite` file of
+//! `(name, value)` rows, one JSON text per record; [`State::commit`] writes the records that changed in one
+//! transaction before the answer leaves, so a killed process loses nothing it has answered. A record that
+//! can't be written is an [`Error`]; the caller answers 500.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::Path;
+
+use chrono::{DateTime, Duration, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Error;
+use super::faults::Faults;
+use super::model::{Coupon, Hold, Order, Product, Session, Settings};
+use super::seed::{self, Seed};
+
+/// How many requests are kept by name.
+const KEPT_CALLS: usize = 10_000;
+
+/// Requests received: how many, and method and path of the newest.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    pub(super) count: u64,
+    pub(super) newest: VecDeque<(String, String)>,
+}
+
+impl Calls {
+    pub(super) fn note(&mut self, method: &str, path: &str) {
+        self.count += 1;
+        self.newest.push_back((method.to_owned(), path.to_owned()));
+        if self.newest.len() > KEPT_CALLS {
+            self.newest.pop_front();
+        }
+    }
+}
+
+/// All of a shop.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) seed: Seed,
+    /// Where the shop claims to live; for permalinks and pictures.
+    pub(super) public_base: String,
+    settings: Settings,
+    products: BTreeMap<u64, Product>,
+    coupons: BTreeMap<String, Coupon>,
+    sessions: HashMap<String, Session>,
+    orders: BTreeMap<u64, Order>,
+    holds: BTreeMap<u64, Vec<Hold>>,
+    pub(super) faults: Faults,
+    pub(super) calls: Calls,
+    dirty: BTreeSet<String>,
+    disk: Option<rusqlite::Connection>,
+}
+
+impl State {
+    /// A fresh shop, or the one that the file remembers.
+    pub(super) fn open(
+        seed: Seed,
+        data: Option<&Path>,
+        now: DateTime<Utc>,
+        secret: String,
+    ) -> Result<Self, Error> {
+        let stock = seed::stock(seed, now);
+        let mut state = Self {
+            seed,
+            public_base: "https://shop.example.com".to_owned(),
+            settings: Settings { secret, ..stock.settings },
+            products: stock.products.into_iter().map(|product| (product.id, product)).collect(),
+            coupons: stock.coupons.into_iter().map(|coupon| (coupon.code.clone(), coupon)).collect(),
+            sessions: HashMap::new(),
+            orders: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            faults: Faults::default(),
+            calls: Calls::default(),
+            dirty: BTreeSet::new(),
+            disk: None,
+        };
+        if let Some(path) = data {
+            let path = if path.is_dir() { path.join(seed.file_name()) } else { path.to_owned() };
+            let disk = rusqlite::Connection::open(path)?;
+            disk.pragma_update(None, "journal_mode", "WAL")?;
+            disk.pragma_update(None, "synchronous", "NORMAL")?;
+            disk.execute(
+                "CREATE TABLE IF NOT EXISTS records (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+                [],
+            )?;
+            state.load(&disk)?;
+            state.disk = Some(disk);
+            state.dirty.insert("settings".to_owned());
+            state.commit()?;
+        }
+        Ok(state)
+    }
+
+    fn load(&mut self, disk: &rusqlite::Connection) -> Result<(), Error> {
+        let mut rows = disk.prepare("SELECT name, value FROM records")?;
+        let rows = rows.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        for row in rows {
+            let (name, value) = row?;
+            match name.split_once('/') {
+                None if name == "settings" => self.settings = read(&value)?,
+                None if name == "holds" => self.holds = read(&value)?,
+                Some(("product", _)) => {
+                    let product: Product = read(&value)?;
+                    self.products.insert(product.id, product);
+                }
+                Some(("coupon", code)) => {
+                    self.coupons.insert(code.to_owned(), read(&value)?);
+                }
+                Some(("session", id)) => {
+                    self.sessions.insert(id.to_owned(), read(&value)?);
+                }
+                Some(("order", _)) => {
+                    let order: Order = read(&value)?;
+                    self.orders.insert(order.id, order);
+                }
+                _ => return Err(Error::Record(name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what changed since the last time.
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let Some(mut disk) = self.disk.take() else { return Ok(()) };
+        let outcome = self.write(&mut disk, &dirty);
+        self.disk = Some(disk);
+        outcome
+    }
+
+    fn write(&self, disk: &mut rusqlite::Connection, dirty: &BTreeSet<String>) -> Result<(), Error> {
+        if dirty.is_empty() {
+            return Ok(());
+        }
+        let transaction = disk.transaction()?;
+        for name in dirty {
+            let value = match name.split_once('/') {
+                None if name == "settings" => Some(text(&self.settings)?),
+                None => Some(text(&self.holds)?),
+                Some(("product", id)) => record(self.products.get(&id.parse().unwrap_or_default()))?,
+                Some(("coupon", code)) => record(self.coupons.get(code))?,
+                Some(("session", id)) => record(self.sessions.get(id))?,
+                Some(("order", id)) => record(self.orders.get(&id.parse().unwrap_or_default()))?,
+                Some(_) => None,
+            };
+            match value {
+                Some(value) => transaction.execute(
+                    "INSERT OR REPLACE INTO records (name, value) VALUES (?1, ?2)",
+                    [name, &value],
+                )?,
+                None => transaction.execute("DELETE FROM records WHERE name = ?1", [name])?,
+            };
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    pub(super) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(super) fn settings_mut(&mut self) -> &mut Settings {
+        self.dirty.insert("settings".to_owned());
+        &mut self.settings
+    }
+
+    pub(super) fn product(&self, id: u64) -> Option<&Product> {
+        self.products.get(&id)
+    }
+
+    pub(super) fn products(&self) -> impl DoubleEndedIterator<Item = &Product> {
+        self.products.values()
+    }
+
+    /// A product to be written to.
+    pub(super) fn product_mut(&mut self, id: u64) -> Option<&mut Product> {
+        self.dirty.insert(format!("product/{id}"));
+        self.products.get_mut(&id)
+    }
+
+    pub(super) fn coupon(&self, code: &str) -> Option<&Coupon> {
+        self.coupons.get(code)
+    }
+
+    pub(super) fn coupon_mut(&mut self, code: &str) -> Option<&mut Coupon> {
+        self.dirty.insert(format!("coupon/{code}"));
+        self.coupons.get_mut(code)
+    }
+
+    /// The session behind a token's identity; a new one starts in the shop's own town.
+    pub(super) fn session(&self, id: &str) -> Session {
+        let base = self.seed.base_address();
+        let mut session = self.sessions.get(id).cloned().unwrap_or_else(|| Session {
+            billing: base.clone(),
+            shipping: base.clone(),
+            ..Session::default()
+        });
+        // A billing state that was emptied comes back as the shop's own on the next load.
+        if session.billing.state.is_empty() {
+            session.billing.state = base.state;
+        }
+        session
+    }
+
+    pub(super) fn put_session(&mut self, id: &str, session: Session) {
+        self.dirty.insert(format!("session/{id}"));
+        self.sessions.insert(id.to_owned(), session);
+    }
+
+    pub(super) fn clear_sessions(&mut self) {
+        for id in std::mem::take(&mut self.sessions).into_keys() {
+            self.dirty.insert(format!("session/{id}"));
+        }
+    }
+
+    pub(super) fn order(&self, id: u64) -> Option<&Order> {
+        self.orders.get(&id)
+    }
+
+    /// Orders, oldest first.
+    pub(super) fn orders(&self) -> impl DoubleEndedIterator<Item = &Order> {
+        self.orders.values()
+    }
+
+    pub(super) fn order_mut(&mut self, id: u64) -> Option<&mut Order> {
+        self.dirty.insert(format!("order/{id}"));
+        self.orders.get_mut(&id)
+    }
+
+    pub(super) fn put_order(&mut self, order: Order) {
+        self.dirty.insert(format!("order/{}", order.id));
+        self.orders.insert(order.id, order);
+    }
+
+    pub(super) fn next_order_id(&mut self) -> u64 {
+        let settings = self.settings_mut();
+        settings.next_order += 1;
+        settings.next_order
+    }
+
+    pub(super) fn next_item_id(&mut self) -> u64 {
+        let settings = self.settings_mut();
+        settings.next_item += 1;
+        settings.next_item
+    }
+
+    /// Reserves a run of meta ids and tells the first.
+    pub(super) fn next_meta_id(&mut self) -> u64 {
+        let settings = self.settings_mut();
+        let first = settings.next_meta;
+        settings.next_meta += 40;
+        first
+    }
+
+    /// How much of a product other orders hold at this moment.
+    pub(super) fn held(&self, product: u64, except: Option<u64>, now: DateTime<Utc>) -> i64 {
+        self.holds
+            .iter()
+            .filter(|(order, _)| Some(**order) != except)
+            .filter(|(order, _)| self.orders.get(*order).is_some_and(|order| order.status.holds()))
+            .flat_map(|(_, holds)| holds)
+            .filter(|hold| hold.product == product && hold.expires > now)
+            .map(|hold| hold.quantity)
+            .sum()
+    }
+
+    /// Keeps stock back for an order; `false` when there is not enough of this product.
+    ///
+    /// A hold that would not change anything (same quantity, same second) counts as a failure: the shop
+    /// reads "no row changed" as "no stock".
+    pub(super) fn hold(&mut self, order: u64, product: u64, quantity: i64, now: DateTime<Utc>) -> bool {
+        let stock = self.products.get(&product).map_or(0, |product| product.stock);
+        let expires = now + Duration::minutes(self.settings.hold_minutes);
+        let same = self.holds.get(&order).into_iter().flatten().any(|hold| {
+            hold.product == product && hold.quantity == quantity && hold.since.timestamp() == now.timestamp()
+        });
+        if same || stock - self.held(product, Some(order), now) < quantity {
+            return false;
+        }
+        self.dirty.insert("holds".to_owned());
+        self.holds.retain(|_, holds| {
+            holds.retain(|hold| hold.expires > now);
+            !holds.is_empty()
+        });
+        let holds = self.holds.entry(order).or_default();
+        holds.retain(|hold| hold.product != product);
+        holds.push(Hold { product, quantity, since: now, expires });
+        true
+    }
+
+    /// Drops what an order holds.
+    pub(super) fn release(&mut self, order: u64) {
+        if self.holds.remove(&order).is_some() {
+            self.dirty.insert("holds".to_owned());
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(value: &str) -> Result<T, Error> {
+    Ok(serde_json::from_str(value)?)
+}
+
+fn text<T: Serialize>(value: &T) -> Result<String, Error> {
+    Ok(serde_json::to_string(value)?)
+}
+
+fn record<T: Serialize>(value: Option<&T>) -> Result<Option<String>, Error> {
+    value.map(text).transpose()
+}
