@@ -6,5 +6,7 @@ pub mod idempotency;
 pub mod lane;
 pub mod money;
 pub mod net;
+pub mod platform;
+pub mod protocol;
 pub mod state;
 pub mod store;

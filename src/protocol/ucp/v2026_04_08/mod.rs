@@ -1,0 +1,36 @@
+//! UCP 2026-04-08: its capabilities, its request bodies ([`parse`]) and its answers ([`wire`], [`render`]).
+
+mod parse;
+mod render;
+mod wire;
+
+use super::{
+    negotiation::{BUYER_CONSENT, CHECKOUT, DISCOUNT, FULFILLMENT},
+    version::Offer,
+};
+
+pub(crate) use parse::{parse_change, parse_completion};
+pub(crate) use render::render;
+
+/// The version as on the wire: the only place where it is written.
+pub(crate) const VERSION: &str = "2026-04-08";
+
+/// What is built, and nothing else.
+pub(crate) const OFFERS: &[Offer] = &[
+    Offer { name: CHECKOUT, extends: &[], page: "checkout", schema: "checkout", config: None },
+    Offer {
+        name: FULFILLMENT,
+        extends: &[CHECKOUT],
+        page: "fulfillment",
+        schema: "fulfillment",
+        config: Some(r#"{"allows_multi_destination":{"shipping":false,"pickup":false}}"#),
+    },
+    Offer { name: DISCOUNT, extends: &[CHECKOUT], page: "discount", schema: "discount", config: None },
+    Offer {
+        name: BUYER_CONSENT,
+        extends: &[CHECKOUT],
+        page: "buyer-consent",
+        schema: "buyer_consent",
+        config: None,
+    },
+];

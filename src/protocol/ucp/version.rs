@@ -1,0 +1,90 @@
+//! The versions built, and the way from one to its module.
+
+use serde_json::Value;
+
+use super::{reader::Refusal, v2026_04_08};
+use crate::{
+    checkout::{
+        command::{Change, Completion},
+        outcome::{Operation, Outcome, RenderContext},
+    },
+    idempotency::Answer,
+    protocol::ShopFace,
+};
+
+use super::negotiation::Negotiated;
+
+/// A protocol version that is served here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Version {
+    /// 2026-04-08.
+    V2026_04_08,
+}
+
+/// A capability that is offered in a version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    /// Reverse-domain name.
+    pub name: &'static str,
+    /// What it extends; empty for a root.
+    pub extends: &'static [&'static str],
+    /// Its page below `specification/`.
+    pub page: &'static str,
+    /// Its schema below `schemas/shopping/`.
+    pub schema: &'static str,
+    /// Its configuration as JSON text.
+    pub config: Option<&'static str>,
+}
+
+impl Version {
+    /// All that are served, newest first.
+    pub(crate) const ALL: [Self; 1] = [Self::V2026_04_08];
+    /// The newest.
+    pub(crate) const CURRENT: Self = Self::V2026_04_08;
+
+    /// As on the wire.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::VERSION,
+        }
+    }
+
+    /// Reads the text of a version that is served.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.text() == text)
+    }
+
+    /// The capabilities offered in it.
+    pub(crate) const fn offers(self) -> &'static [Offer] {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::OFFERS,
+        }
+    }
+
+    /// Reads the body of a create or an update.
+    pub(crate) fn parse_change(
+        self,
+        face: &ShopFace,
+        negotiated: &Negotiated,
+        operation: Operation,
+        body: &Value,
+    ) -> Result<Change, Refusal> {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::parse_change(face, negotiated, operation, body),
+        }
+    }
+
+    /// Reads the body of a completion.
+    pub(crate) fn parse_completion(self, face: &ShopFace, body: &Value) -> Result<Completion, Refusal> {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::parse_completion(face, body),
+        }
+    }
+
+    /// Renders an outcome.
+    pub(crate) fn render(self, face: &ShopFace, context: &RenderContext, outcome: &Outcome) -> Answer {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::render(face, context, outcome),
+        }
+    }
+}
