@@ -1,7 +1,15 @@
 //! Tillgate: a gateway that lets AI shopping agents buy from an ordinary WooCommerce shop.
+//!
+//! Agents speak UCP or ACP ([`protocol`]); the shop speaks the WooCommerce Store API ([`store`]). Between
+//! them stands [`checkout`], which knows neither. The path of a request, in three files:
+//! [`http`] (layers, addresses) → `protocol::{ucp,acp}::routes` (parse, claim, render) →
+//! [`checkout`] `service` (turn, shop, commit).
 
+pub mod app;
 pub mod checkout;
 pub mod clock;
+pub mod config;
+pub mod http;
 pub mod idempotency;
 pub mod lane;
 pub mod money;
@@ -10,3 +18,4 @@ pub mod platform;
 pub mod protocol;
 pub mod state;
 pub mod store;
+pub mod telemetry;

@@ -1,0 +1,260 @@
+//! The commands of the program.
+
+use std::{
+    fmt::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{App, Environment, demo as settings};
+use crate::{
+    clock::{Clock, SystemClock},
+    config::{Log, LogFormat, Settings},
+    store::{
+        demo::{DemoShop, Seed, faults, router},
+        tape::{self, Tape},
+    },
+    telemetry,
+};
+
+/// Where the demo listens, and what it keeps.
+#[derive(Debug, Clone)]
+pub struct DemoOptions {
+    /// For agents.
+    pub listen: SocketAddr,
+    /// For the demo shop.
+    pub shop_listen: SocketAddr,
+    /// For operators.
+    pub ops_listen: SocketAddr,
+    /// A folder to keep everything in.
+    pub data: Option<PathBuf>,
+}
+
+/// `tillgate demo`: gateway and demo shop in one process.
+///
+/// # Errors
+/// What keeps it from starting, for people.
+pub async fn demo(options: DemoOptions, log: Option<String>) -> anyhow::Result<()> {
+    start_log(log)?;
+    let (kept_in, _temporary) = folder(options.data.as_deref())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let shop_listener = bind(options.shop_listen, "--shop-listen").await?;
+    let shop_url = format!("http://{}", shop_listener.local_addr()?);
+    let (flower, general) = demo_shops(Some(&kept_in), &clock)?;
+    let listener = bind(options.listen, "--listen").await?;
+    let ops_listener = bind(options.ops_listen, "--ops-listen").await?;
+    let (public, ops) = (listener.local_addr()?, ops_listener.local_addr()?);
+    let settings = settings::settings(public, ops, &kept_in.join("gateway"), &settings::shops(&shop_url))?;
+    let app = App::build(&settings, Environment { clock, pins: settings::demo_pins() })?;
+    tracing::warn!(
+        "development rules are on: stand-in buyer data, plain-http profiles from loopback, test payments"
+    );
+    let stop = stop_signal();
+    let shop_server = axum::serve(shop_listener, router(flower, general))
+        .with_graceful_shutdown(stop.clone().cancelled_owned());
+    println!("shop {shop_url}");
+    println!("ops http://{ops}");
+    println!("{}", greeting(public));
+    let serve = announced(Box::pin(app.run(listener, ops_listener, stop.clone())), public);
+    tokio::try_join!(serve, async { Ok(shop_server.await?) })?;
+    Ok(())
+}
+
+/// `tillgate shop`: the demo shop alone.
+///
+/// # Errors
+/// What keeps it from starting, for people.
+pub async fn shop(
+    listen: SocketAddr,
+    data: Option<PathBuf>,
+    faults: &[String],
+    log: Option<String>,
+) -> anyhow::Result<()> {
+    start_log(log)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (flower, general) = demo_shops(data.as_deref(), &clock)?;
+    for fault in faults {
+        flower.set_fault(fault)?;
+        general.set_fault(fault)?;
+    }
+    let listener = bind(listen, "--listen").await?;
+    let stop = stop_signal();
+    let address = listener.local_addr()?;
+    let server =
+        axum::serve(listener, router(flower, general)).with_graceful_shutdown(stop.cancelled_owned());
+    println!("ready http://{address}");
+    Ok(server.await?)
+}
+
+/// `tillgate serve`: production.
+///
+/// # Errors
+/// What keeps it from starting, for people.
+pub async fn serve(settings: Settings) -> anyhow::Result<()> {
+    telemetry::start(&settings.log)?;
+    let app = App::build(&settings, Environment::default())?;
+    if settings.development.is_some() {
+        tracing::warn!("[development] is on: stand-in buyer data, plain-http profiles from loopback");
+    }
+    let listener = bind(settings.server.listen, "server.listen").await?;
+    let ops_listener = bind(settings.server.ops_listen, "server.ops_listen").await?;
+    println!("ops http://{}", ops_listener.local_addr()?);
+    let public = listener.local_addr()?;
+    announced(Box::pin(app.run(listener, ops_listener, stop_signal())), public).await
+}
+
+/// `tillgate replay`: the gateway over recordings.
+///
+/// # Errors
+/// What keeps it from starting, for people.
+pub async fn replay(
+    fixtures: &Path,
+    settings: Option<Settings>,
+    listen: SocketAddr,
+    log: Option<String>,
+) -> anyhow::Result<()> {
+    start_log(log)?;
+    let tape = Arc::new(Tape::load(fixtures)?);
+    let shop_listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "the tape").await?;
+    let tape_url = format!("http://{}", shop_listener.local_addr()?);
+    let listener = bind(listen, "--listen").await?;
+    let public = listener.local_addr()?;
+    let (kept_in, _temporary) = folder(None)?;
+    let settings = settings_of_replay(settings, &tape_url, public, &kept_in)?;
+    let app = App::build(&settings, Environment { pins: settings::demo_pins(), ..Environment::default() })?;
+    let ops_listener = bind(settings.server.ops_listen, "server.ops_listen").await?;
+    let stop = stop_signal();
+    let tape_server = axum::serve(shop_listener, tape::router(Arc::clone(&tape)))
+        .with_graceful_shutdown(stop.clone().cancelled_owned());
+    println!("tape {} recorded calls from {}", tape.entries(), fixtures.display());
+    let serve = announced(Box::pin(app.run(listener, ops_listener, stop)), public);
+    tokio::try_join!(serve, async { Ok(tape_server.await?) })?;
+    Ok(())
+}
+
+/// A replay's settings: the configuration's, with the tape in the shop's place, or the demo's.
+fn settings_of_replay(
+    settings: Option<Settings>,
+    shop: &str,
+    public: SocketAddr,
+    folder: &Path,
+) -> anyhow::Result<Settings> {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let Some(mut settings) = settings else {
+        return Ok(settings::settings(public, any_port, folder, &[settings::tape(shop)])?);
+    };
+    anyhow::ensure!(settings.shops.len() == 1, "a replay needs a configuration with exactly one shop");
+    for table in settings.shops.values_mut() {
+        table.store_url = shop.parse()?;
+    }
+    folder.clone_into(&mut settings.server.data);
+    settings.server.ops_listen = any_port;
+    Ok(settings)
+}
+
+/// What `tillgate shop --help` says of faults.
+#[must_use]
+pub fn faults_help() -> String {
+    let mut text =
+        String::from("Faults (--fault NAME[=VALUE][,count=N][,only=checkout], or PUT /_demo/faults):\n");
+    for row in faults::TABLE {
+        let name =
+            if row.value.is_empty() { row.name.to_owned() } else { format!("{}=<{}>", row.name, row.value) };
+        let _ = writeln!(text, "  {name:<28} {}", row.what);
+    }
+    text
+}
+
+/// The demo's two shops; in a folder they survive the process.
+fn demo_shops(folder: Option<&Path>, clock: &Arc<dyn Clock>) -> anyhow::Result<(DemoShop, DemoShop)> {
+    if let Some(folder) = folder {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+    }
+    let open = |seed, name: &str| -> anyhow::Result<DemoShop> {
+        let file = folder.map(|folder| folder.join(name));
+        let shop = DemoShop::open(seed, file.as_deref(), Arc::clone(clock))?;
+        shop.set_public_base(settings::HTTPS_BASE);
+        Ok(shop)
+    };
+    Ok((open(Seed::Flower, "flower-shop.sqlite")?, open(Seed::General, "general-shop.sqlite")?))
+}
+
+/// The folder asked for, or a temporary one that goes with the guard.
+fn folder(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Option<tempfile::TempDir>)> {
+    if let Some(folder) = asked {
+        return Ok((folder.to_owned(), None));
+    }
+    let temporary = tempfile::tempdir().context("no temporary folder can be made; name one with --data")?;
+    Ok((temporary.path().to_owned(), Some(temporary)))
+}
+
+fn start_log(filter: Option<String>) -> anyhow::Result<()> {
+    let filter = filter.unwrap_or_else(|| "info".to_owned());
+    telemetry::start(&Log { format: LogFormat::Text, filter })?;
+    Ok(())
+}
+
+/// Listens; `setting` is what to change when the address cannot be had.
+async fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("{address} cannot be listened on: set {setting} to another address, or port 0 for a free one")
+    })
+}
+
+/// Says `ready` once requests are taken, then goes on serving.
+async fn announced(
+    serve: impl Future<Output = anyhow::Result<()>>,
+    address: SocketAddr,
+) -> anyhow::Result<()> {
+    // The listener is bound: connections are queued from now on, whoever accepts them.
+    println!("ready http://{address}");
+    serve.await
+}
+
+/// Cancelled by Ctrl-C and by SIGTERM.
+fn stop_signal() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    tokio::spawn(async move {
+        let interrupted = tokio::signal::ctrl_c();
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut terminated) => {
+                tokio::select! {
+                    _ = interrupted => {}
+                    _ = terminated.recv() => {}
+                }
+            }
+            Err(_) => drop(interrupted.await),
+        }
+        tracing::info!("stopping");
+        stopped.cancel();
+    });
+    stop
+}
+
+/// Lines to paste: a purchase in each protocol's first step.
+fn greeting(public: SocketAddr) -> String {
+    format!(
+        r#"
+Try it (UCP, then ACP):
+
+  curl -s http://{public}/.well-known/ucp
+  curl -s http://{public}/checkout-sessions -H 'Content-Type: application/json' \
+    -H 'UCP-Agent: profile="https://agent.example/profile"' \
+    -d '{{"line_items":[{{"item":{{"id":"bouquet_roses"}},"quantity":1}}]}}'
+
+  curl -s http://{public}/acp/checkout_sessions -H 'Content-Type: application/json' \
+    -H 'Authorization: Bearer test-token' -H 'API-Version: 2026-04-17' -H 'Idempotency-Key: try-1' \
+    -d '{{"line_items":[{{"id":"bouquet_roses","quantity":1}}],"currency":"usd","capabilities":{{}}}}'
+
+The README goes on to the orders. The general shop answers on http://general.localhost:{port}
+"#,
+        port = public.port()
+    )
+}

@@ -1,0 +1,325 @@
+//! The composition root: the only place that names back ends and puts the parts together.
+//!
+//! [`App::build`] makes everything from settings; [`App::run`] serves until it is told to stop, then lets
+//! running work end. The commands of the program stand in `commands`.
+
+mod commands;
+mod demo;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::Router;
+use secrecy::ExposeSecret as _;
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+
+pub use commands::{DemoOptions, demo, faults_help, replay, serve, shop};
+pub use demo::{demo_pins, demo_settings, replay_settings};
+
+use crate::{
+    checkout::{
+        ids::ShopId,
+        outcome::{Outcome, RenderContext, Renderer},
+        service::{self, Parts, Service, StandIns},
+        session::Address,
+        state::State,
+        store::Store,
+    },
+    clock::{Clock, SystemClock},
+    config::{self, Settings},
+    http,
+    idempotency::Answer,
+    lane::Lanes,
+    money::Currency,
+    platform::{Document, Pin, Platforms},
+    protocol::{
+        ShopFace,
+        acp::{self, Acp},
+        shop::{Agent, Links},
+        ucp::{self, Ucp},
+    },
+    state::{Sqlite, sqlite::Retention},
+    store::woo::{self, WooStore},
+};
+
+/// Seconds between two rounds over attempts to settle and sessions to expire.
+const TEND_SECS: u64 = 2;
+/// Rounds between two sweeps of what is past its retention.
+const ROUNDS_PER_SWEEP: u64 = 300;
+
+/// The whole gateway, ready to serve.
+pub struct App {
+    public: Router,
+    ops: Router,
+    services: Vec<Arc<Service>>,
+    state: Arc<dyn State>,
+    clock: Arc<dyn Clock>,
+    tasks: TaskTracker,
+    stop_wait: Duration,
+}
+
+/// What tests put in the place of the real things.
+pub struct Environment {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Profiles answered without a fetch, beside the configured ones.
+    pub pins: Vec<Pin>,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock), pins: Vec::new() }
+    }
+}
+
+impl App {
+    /// Puts the gateway together. Calls nobody.
+    ///
+    /// # Errors
+    /// What keeps it from starting, for people.
+    pub fn build(settings: &Settings, environment: Environment) -> anyhow::Result<Self> {
+        let Environment { clock, mut pins } = environment;
+        let development = settings.development.is_some();
+        let retention = Retention {
+            answers: chrono::Duration::hours(i64::from(settings.retention.answer_hours)),
+            sessions: chrono::Duration::days(i64::from(settings.retention.session_days)),
+        };
+        let sqlite = Sqlite::open(&settings.server.data, retention, Arc::clone(&clock))?;
+        let secret = sqlite.secret().to_vec();
+        let state: Arc<dyn State> = Arc::new(sqlite);
+        pins.extend(settings.profiles.iter().map(|profile| Pin {
+            url: profile.url.to_string(),
+            version: profile.version.clone(),
+            document: Document::File(profile.file.clone()),
+        }));
+        let platforms = Arc::new(Platforms::new(&pins, development)?);
+        let tasks = TaskTracker::new();
+        let mut services = Vec::new();
+        let mut routes = Vec::new();
+        for (name, shop) in &settings.shops {
+            let face = Arc::new(face(name, shop, settings)?);
+            let service = Arc::new(Service::new(
+                service_settings(name, shop, settings)?,
+                Parts {
+                    store: store(shop)?,
+                    state: Arc::clone(&state),
+                    lanes: Lanes::new(
+                        settings.checkout.queue,
+                        Duration::from_secs(settings.checkout.queue_wait_secs),
+                    ),
+                    secret: secret.clone(),
+                    clock: Arc::clone(&clock),
+                    renderer: Arc::new(Faces(Arc::clone(&face))),
+                    tasks: tasks.clone(),
+                },
+            ));
+            services.push(Arc::clone(&service));
+            let json_depth = settings.limits.json_depth;
+            routes.push(http::ShopRoutes {
+                hosts: shop.hosts.clone(),
+                face: Arc::clone(&face),
+                service: Arc::clone(&service),
+                ucp: Arc::new(Ucp {
+                    face: Arc::clone(&face),
+                    service: Arc::clone(&service),
+                    platforms: Arc::clone(&platforms),
+                    json_depth,
+                }),
+                acp: Arc::new(Acp { face, service, json_depth }),
+            });
+        }
+        Ok(Self {
+            public: http::router(routes, settings.limits.body_bytes, &tasks),
+            ops: http::ops(Arc::clone(&state)),
+            services,
+            state,
+            clock,
+            tasks,
+            stop_wait: Duration::from_secs(settings.server.stop_wait_secs),
+        })
+    }
+
+    /// The public router; for tests that need no listener.
+    pub fn router(&self) -> Router {
+        self.public.clone()
+    }
+
+    /// One round over attempts to settle and sessions to expire.
+    pub async fn tend(&self) {
+        // Side by side: a shop that hangs holds up its own sessions only.
+        futures::future::join_all(self.services.iter().map(|service| Box::pin(service.tend()))).await;
+    }
+
+    /// Our memory; for tests that look into it.
+    #[must_use]
+    pub fn state(&self) -> Arc<dyn State> {
+        Arc::clone(&self.state)
+    }
+
+    /// Waits until the work of all requests has ended.
+    pub async fn rest(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
+    }
+
+    /// Serves until `stop` is cancelled, then lets what runs end, within the configured wait.
+    ///
+    /// # Errors
+    /// When a listener fails.
+    pub async fn run(
+        self,
+        public: TcpListener,
+        ops: TcpListener,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let tend = self.tend_until(stop.clone());
+        let public =
+            axum::serve(public, self.public.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let ops = axum::serve(ops, self.ops.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let serve = async { tokio::try_join!(public.into_future(), ops.into_future()) };
+        let bounded = async {
+            stop.cancelled().await;
+            tokio::time::sleep(self.stop_wait).await;
+        };
+        tokio::select! {
+            served = async { tokio::join!(serve, tend).0 } => { served?; }
+            () = bounded => tracing::warn!("some connections did not end in time"),
+        }
+        self.tasks.close();
+        if tokio::time::timeout(self.stop_wait, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some work did not end in time; the next start settles it");
+        }
+        Ok(())
+    }
+
+    async fn tend_until(&self, stop: CancellationToken) {
+        let mut rounds = tokio::time::interval(Duration::from_secs(TEND_SECS));
+        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for round in 0_u64.. {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = rounds.tick() => {}
+            }
+            self.tend().await;
+            if round % ROUNDS_PER_SWEEP == 0
+                && let Err(error) = self.state.sweep(self.clock.now()).await
+            {
+                tracing::warn!(%error, "what is past its retention could not be removed");
+            }
+        }
+    }
+}
+
+/// Renders for both protocols, with or without a request that waits.
+struct Faces(Arc<ShopFace>);
+
+impl Renderer for Faces {
+    fn render(&self, context: &RenderContext, outcome: &Outcome) -> Answer {
+        if context.protocol == acp::PROTOCOL {
+            acp::render(&self.0, context, outcome)
+        } else {
+            ucp::render(&self.0, context, outcome)
+        }
+    }
+}
+
+fn store(shop: &config::Shop) -> anyhow::Result<Arc<dyn Store>> {
+    let wc_v3 = match &shop.wc_v3 {
+        Some(wc_v3) => Some(woo::WcV3 {
+            key: wc_v3.key.clone(),
+            secret: wc_v3.secret().map_err(|message| anyhow::anyhow!("wc_v3.secret {message}"))?,
+            look_in_trash: false,
+        }),
+        None => None,
+    };
+    Ok(Arc::new(WooStore::new(woo::Settings {
+        item_ids: match shop.item_ids {
+            config::ItemIds::Id => woo::ItemIds::Id,
+            config::ItemIds::Sku => woo::ItemIds::Sku,
+        },
+        prices_with_tax: shop.prices_with_tax,
+        deadlines: woo::Deadlines {
+            read: Duration::from_secs(shop.deadlines.read_secs),
+            write: Duration::from_secs(shop.deadlines.write_secs),
+            place: Duration::from_secs(shop.deadlines.place_secs),
+        },
+        wc_v3,
+        ..woo::Settings::new(shop.store_url.clone(), Currency::parse(&shop.currency)?)
+    })?))
+}
+
+fn service_settings(
+    name: &str,
+    shop: &config::Shop,
+    settings: &Settings,
+) -> anyhow::Result<service::Settings> {
+    let checkout = &settings.checkout;
+    Ok(service::Settings {
+        shop: ShopId::new(name),
+        currency: Currency::parse(&shop.currency)?,
+        handlers: shop.handlers.iter().map(config::Handler::mapping).collect(),
+        https_base: bare(shop.https_base.as_ref().unwrap_or(&shop.public_url)),
+        session_life: Duration::from_secs(u64::from(checkout.session_hours) * 3600),
+        complete_wait: Duration::from_secs(checkout.complete_wait_secs),
+        snapshot_life: Duration::from_secs(checkout.snapshot_secs),
+        settle_wait: Duration::from_secs(checkout.settle_wait_secs),
+        stand_ins: settings.development.as_ref().map(|development| StandIns {
+            email: development.email.clone(),
+            address: Address {
+                first_name: development.first_name.clone(),
+                last_name: development.last_name.clone(),
+                line_one: development.line_one.clone(),
+                city: development.city.clone(),
+                region: development.region.clone(),
+                postal_code: development.postal_code.clone(),
+                country: development.country.clone(),
+                ..Address::default()
+            },
+        }),
+        cheapest_first: settings.development.is_some(),
+    })
+}
+
+fn face(name: &str, shop: &config::Shop, settings: &Settings) -> anyhow::Result<ShopFace> {
+    let mut agents: Vec<Agent> = Vec::new();
+    for entry in &shop.agents {
+        let token = entry
+            .token()
+            .map_err(|message| anyhow::anyhow!("the token of agent `{}` {message}", entry.id))?;
+        let digest: [u8; 32] = Sha256::digest(token.expose_secret().as_bytes()).into();
+        match agents.iter_mut().find(|agent| agent.id == entry.id) {
+            Some(agent) => agent.token_digests.push(digest),
+            None => agents.push(Agent { id: entry.id.clone(), token_digests: vec![digest] }),
+        }
+    }
+    Ok(ShopFace {
+        id: ShopId::new(name),
+        title: shop.title.clone().unwrap_or_else(|| name.to_owned()),
+        public_url: bare(&shop.public_url),
+        https_base: bare(shop.https_base.as_ref().unwrap_or(&shop.public_url)),
+        home_url: shop.home_url.clone().unwrap_or_else(|| shop.store_url.clone()),
+        currency: Currency::parse(&shop.currency)?,
+        prices_with_tax: shop.prices_with_tax,
+        links: Links {
+            terms: shop.links.terms.clone(),
+            privacy: shop.links.privacy.clone(),
+            refunds: shop.links.refunds.clone(),
+            shipping: shop.links.shipping.clone(),
+            contact: shop.links.contact.clone(),
+        },
+        handlers: shop.handlers.iter().map(config::Handler::face).collect(),
+        agents,
+        locales: shop.locales.clone(),
+        development: settings.development.is_some(),
+        max_lines: settings.limits.lines,
+        max_quantity: settings.limits.quantity,
+    })
+}
+
+/// An address without a trailing slash: paths are appended to it.
+fn bare(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
+}

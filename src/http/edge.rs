@@ -1,0 +1,80 @@
+//! The outermost layer of a shop: a body is read once, within its limit; then the request is a task of its own,
+//! so that a client that hangs up cancels nothing and a panic becomes an answer. Refusals have the form of the
+//! protocol whose address was called.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, header},
+    middleware::Next,
+    response::Response,
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    clock::Ids,
+    protocol::{ShopFace, acp, ucp},
+};
+
+#[derive(Clone)]
+pub(super) struct Edge {
+    pub(super) face: Arc<ShopFace>,
+    pub(super) body_bytes: usize,
+    pub(super) tasks: TaskTracker,
+}
+
+/// Whose form a refusal has.
+struct Form {
+    is_acp: bool,
+    method: Method,
+    headers: HeaderMap,
+}
+
+impl Form {
+    fn of(request: &Request) -> Self {
+        let path = request.uri().path();
+        let is_acp = path == "/acp" || path.starts_with("/acp/") || path.starts_with("/checkout_sessions");
+        Self { is_acp, method: request.method().clone(), headers: request.headers().clone() }
+    }
+
+    fn request_id(&self) -> String {
+        let sent = self.headers.get("request-id").and_then(|value| value.to_str().ok());
+        sent.filter(|id| (1..=1024).contains(&id.len())).map_or_else(|| Ids.uuid(), str::to_owned)
+    }
+
+    fn too_large(&self) -> Response {
+        if self.is_acp {
+            acp::respond(acp::too_large(), &self.method, &self.headers)
+        } else {
+            ucp::too_large_response(&self.request_id())
+        }
+    }
+
+    fn broken(&self) -> Response {
+        if self.is_acp {
+            acp::respond(acp::internal_error(), &self.method, &self.headers)
+        } else {
+            ucp::internal_response(&self.request_id())
+        }
+    }
+}
+
+pub(super) async fn guard(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    let form = Form::of(&request);
+    let announced =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: u64| length > u64::try_from(edge.body_bytes).unwrap_or(u64::MAX)) {
+        return form.too_large();
+    }
+    let (parts, body) = request.into_parts();
+    // A body that breaks off ends the connection; nobody reads the answer then.
+    let Ok(body) = to_bytes(body, edge.body_bytes).await else { return form.too_large() };
+    let request = Request::from_parts(parts, Body::from(body));
+    let Ok(response) = edge.tasks.spawn(next.run(request)).await else {
+        tracing::error!(shop = %edge.face.id, "a request panicked");
+        return form.broken();
+    };
+    response
+}

@@ -1,0 +1,138 @@
+//! The edge: listeners, the way from a host name to a shop, limits of form, and what no protocol owns.
+//!
+//! The path of a request: [`router`] (host → shop) → `edge` (body limit, panic guard) →
+//! `protocol::{ucp,acp}::routes`. Health is on a listener of its own ([`ops`]).
+
+mod edge;
+mod pages;
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use crate::{
+    checkout::{service::Service, state},
+    protocol::{ShopFace, acp, ucp},
+};
+
+/// What the edge serves of one shop.
+pub struct ShopRoutes {
+    /// Names by which agents reach it; `*` is every other name.
+    pub hosts: Vec<String>,
+    /// The shop as it is shown.
+    pub face: Arc<ShopFace>,
+    /// Its checkouts.
+    pub service: Arc<Service>,
+    /// Its UCP side.
+    pub ucp: Arc<ucp::Ucp>,
+    /// Its ACP side.
+    pub acp: Arc<acp::Acp>,
+}
+
+/// The routers of all shops, by host name.
+#[derive(Clone, Default)]
+struct Hosts {
+    named: Arc<HashMap<String, Router>>,
+    rest: Option<Router>,
+}
+
+/// The public router: the `Host` decides which shop answers.
+pub fn router(shops: impl IntoIterator<Item = ShopRoutes>, body_bytes: usize, tasks: &TaskTracker) -> Router {
+    let mut named = HashMap::new();
+    let mut rest = None;
+    for shop in shops {
+        let router = shop_router(&shop, body_bytes, tasks);
+        for host in &shop.hosts {
+            if host == "*" {
+                rest = Some(router.clone());
+            } else {
+                named.insert(host.to_ascii_lowercase(), router.clone());
+            }
+        }
+    }
+    Router::new().fallback(by_host).with_state(Hosts { named: Arc::new(named), rest })
+}
+
+async fn by_host(State(hosts): State<Hosts>, request: Request) -> Response {
+    let name = host_of(&request);
+    let shop = name.as_deref().and_then(|name| hosts.named.get(name)).or(hosts.rest.as_ref());
+    match shop {
+        Some(router) => match router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// The host name that was asked for, without port, in lower case.
+fn host_of(request: &Request) -> Option<String> {
+    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let authority = header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))?;
+    let name = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next()?,
+        None => authority.rsplit_once(':').map_or(authority, |(name, _)| name),
+    };
+    Some(name.to_ascii_lowercase())
+}
+
+fn shop_router(shop: &ShopRoutes, body_bytes: usize, tasks: &TaskTracker) -> Router {
+    let edge = edge::Edge { face: Arc::clone(&shop.face), body_bytes, tasks: tasks.clone() };
+    Router::new()
+        .merge(acp::router(Arc::clone(&shop.acp)))
+        .merge(ucp::router(Arc::clone(&shop.ucp)))
+        .merge(pages::router(Arc::clone(&shop.face), Arc::clone(&shop.service)))
+        .fallback(nothing_here)
+        .layer(axum::middleware::from_fn_with_state(edge, edge::guard))
+}
+
+async fn nothing_here() -> (StatusCode, &'static str) {
+    (
+        StatusCode::NOT_FOUND,
+        "Nothing is here. UCP starts at /.well-known/ucp, ACP at /.well-known/acp.json.\n",
+    )
+}
+
+/// The operators' router: `/healthz` (the process runs) and `/readyz` (the state can be used).
+pub fn ops(state: Arc<dyn state::State>) -> Router {
+    async fn ready(State(state): State<Arc<dyn state::State>>) -> Response {
+        match state.ping().await {
+            Ok(()) => (StatusCode::OK, "ready\n").into_response(),
+            Err(error) => {
+                tracing::error!(%error, "not ready");
+                (StatusCode::SERVICE_UNAVAILABLE, "the state cannot be used\n").into_response()
+            }
+        }
+    }
+    Router::new()
+        .route("/healthz", get(|| async { (StatusCode::OK, Body::from("alive\n")) }))
+        .route("/readyz", get(ready))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_a_name_without_port() {
+        for (host, name) in [
+            ("Shop.Example:8443", Some("shop.example")),
+            ("127.0.0.1:80", Some("127.0.0.1")),
+            ("[::1]:80", Some("::1")),
+            ("shop.example", Some("shop.example")),
+        ] {
+            let request = Request::builder().header("host", host).body(Body::empty()).unwrap();
+            assert_eq!(host_of(&request).as_deref(), name, "{host}");
+        }
+    }
+}
