@@ -1,0 +1,26 @@
+//! Black-box tests: what a caller, a buyer or an operator sees.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
+    unreachable_pub,
+    reason = "helpers of tests fail by panicking; a table of cases is long"
+)]
+
+mod architecture;
+mod bad_input;
+mod calls;
+mod demo_contract;
+mod journeys;
+mod letters;
+mod program;
+mod replay;
+mod retries;
+mod shop_failures;
+mod state_contract;
+mod support;
+mod tape;
+mod ucp;
+mod unpaid;
+mod woo;

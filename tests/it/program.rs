@@ -1,0 +1,195 @@
+//! The program from outside: its commands, and what survives `kill -9`.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{
+    clients::{full, payment},
+    program::{Program, run},
+};
+
+/// A gateway in front of a demo shop that runs on its own, so that one can be killed without the other.
+fn serve_config(folder: &std::path::Path, shop: &str) -> String {
+    let config = folder.join("tillgate.toml");
+    let text = format!(
+        r#"
+        [server]
+        listen = "127.0.0.1:0"
+        ops_listen = "127.0.0.1:0"
+        data = "{data}"
+        [checkout]
+        complete_wait_secs = 1
+        [development]
+        email = "buyer@example.com"
+        first_name = "Test"
+        last_name = "Buyer"
+        line_one = "12 Main Street"
+        city = "Springfield"
+        region = "CA"
+        postal_code = "90210"
+        country = "US"
+        [[profiles]]
+        url = "https://agent.example/profile"
+        version = "2026-04-08"
+        file = "{profile}"
+        [shops.flower]
+        hosts = ["*"]
+        public_url = "http://127.0.0.1:8787"
+        https_base = "https://shop.example.com"
+        store_url = "{shop}"
+        currency = "USD"
+        item_ids = "sku"
+        wc_v3 = {{ key = "ck_demo", secret = "cs_demo" }}
+        handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}]
+        "#,
+        data = folder.join("state").display(),
+        profile = folder.join("profile.json").display(),
+    );
+    std::fs::write(&config, text).unwrap();
+    let profile = tillgate::platform::full_profile("2026-04-08", None);
+    std::fs::write(folder.join("profile.json"), profile.to_string()).unwrap();
+    config.to_str().unwrap().to_owned()
+}
+
+async fn ready_checkout(gateway: &Program) -> String {
+    let (status, created) = gateway.ucp(Method::POST, "", "create", &full("bouquet_roses", 1)).await;
+    assert_eq!((status, &created["status"]), (201, &json!("ready_for_complete")), "{created}");
+    format!("/{}", created["id"].as_str().unwrap())
+}
+
+/// Asks again until the answer is as wanted; bounded.
+async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {
+    let mut pause = tokio::time::interval(Duration::from_millis(100));
+    for _ in 0..200 {
+        pause.tick().await;
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+    }
+    panic!("{what}: not within 20 s")
+}
+
+#[tokio::test]
+async fn a_stored_answer_survives_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0"]).await;
+    let config = serve_config(folder.path(), &shop.address);
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let path = ready_checkout(&gateway).await;
+    let complete = format!("{path}/complete");
+    let first = gateway.ucp(Method::POST, &complete, "k", &payment("success_token")).await;
+    assert_eq!(first.1["status"], "completed", "{}", first.1);
+    gateway.kill();
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let again = gateway.ucp(Method::POST, &complete, "k", &payment("success_token")).await;
+    assert_eq!(again, first);
+    assert_eq!(shop.get("/_demo/orders").await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_order_in_the_making_survives_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0"]).await;
+    let config = serve_config(folder.path(), &shop.address);
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let path = ready_checkout(&gateway).await;
+    let complete = format!("{path}/complete");
+    // The gateway stops waiting after a second, the shop takes a second to pay: killed while nobody knows.
+    let body = payment("tok_slow");
+    let waiting = gateway.ucp(Method::POST, &complete, "k", &body);
+    tokio::select! {
+        _ = waiting => {}
+        _ = until("an order", async || {
+            let orders = shop.get("/_demo/orders").await;
+            orders.as_array().is_some_and(|orders| !orders.is_empty()).then_some(orders)
+        }) => {}
+    }
+    gateway.kill();
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let told = until("the order is found", async || {
+        let (_, session) = gateway.ucp(Method::GET, &path, "", &Value::Null).await;
+        (session["status"] == "completed").then_some(session)
+    })
+    .await;
+    let (status, again) = gateway.ucp(Method::POST, &complete, "k", &body).await;
+    assert_eq!(
+        (status, &again["order"]),
+        (200, &told["order"]),
+        "the repeated key is answered with what was found"
+    );
+    assert_eq!(shop.get("/_demo/orders").await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_demo_keeps_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let start = async || {
+        Program::start(&[
+            "demo",
+            "--listen",
+            "127.0.0.1:0",
+            "--shop-listen",
+            "127.0.0.1:0",
+            "--ops-listen",
+            "127.0.0.1:0",
+            "--data",
+            data,
+        ])
+        .await
+    };
+    let demo = start().await;
+    let path = ready_checkout(&demo).await;
+    demo.kill();
+    let demo = start().await;
+    let (_, done) = demo.ucp(Method::POST, &format!("{path}/complete"), "k", &payment("success_token")).await;
+    assert_eq!(done["status"], "completed", "{done}");
+}
+
+#[tokio::test]
+async fn a_folder_has_one_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = serve_config(folder.path(), "http://127.0.0.1:9");
+    let _first = Program::start(&["serve", "--config", &config]).await;
+    let second = run(&["serve", "--config", &config]).await;
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && said.contains("another process uses the data folder"), "{said}");
+}
+
+#[tokio::test]
+async fn check_config_prints_what_is_in_force_or_everything_that_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = serve_config(folder.path(), "http://127.0.0.1:9");
+    let right = run(&["check-config", "--config", &config]).await;
+    let said = String::from_utf8_lossy(&right.stdout).into_owned();
+    assert!(right.status.success() && said.contains("secret = \"[redacted]\""), "{said}");
+    assert!(!said.contains("cs_demo"), "{said}");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text =
+        text.replace("http://127.0.0.1:8787", "https://gw.example.com").replace("\"USD\"", "\"DOLLAR\"");
+    std::fs::write(&config, text).unwrap();
+    let wrong = run(&["check-config", "--config", &config]).await;
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!(wrong.status.code(), Some(2));
+    for key in ["development", "shops.flower.currency"] {
+        assert!(said.contains(key), "{key} in {said}");
+    }
+    let missing = run(&["check-config", "--config", "nowhere.toml"]).await;
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn help_names_the_commands_that_are_built_and_no_other() {
+    let help = run(&["--help"]).await;
+    let said = String::from_utf8_lossy(&help.stdout).into_owned();
+    for command in ["demo", "shop", "serve", "check-config", "replay"] {
+        assert!(said.contains(&format!("  {command}")), "{command} in {said}");
+    }
+    for command in ["record", "doctor", "jobs", "stock", "sessions", "feed", "keys"] {
+        assert!(!said.contains(&format!("  {command} ")), "{command} in {said}");
+    }
+    let shop = run(&["shop", "--help"]).await;
+    assert!(String::from_utf8_lossy(&shop.stdout).contains("lost_answer"), "the faults are listed");
+}

@@ -1,0 +1,87 @@
+//! The program as people start it, in a process of its own that ends with the test.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, ChildStdout, Command, Output, Stdio},
+    time::Duration,
+};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::clients::PROFILE;
+
+/// A running program.
+pub struct Program {
+    child: Child,
+    /// What it says is kept open: a closed pipe would end it.
+    _said: BufReader<ChildStdout>,
+    /// Where it is ready.
+    pub address: String,
+    client: reqwest::Client,
+}
+
+impl Program {
+    /// Starts it and waits until it says that it is ready.
+    pub async fn start(arguments: &[&str]) -> Self {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let (child, said, address) = tokio::task::spawn_blocking(move || {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_tillgate"))
+                .args(arguments)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut said = BufReader::new(child.stdout.take().unwrap());
+            let mut line = String::new();
+            while said.read_line(&mut line).unwrap() > 0 && !line.starts_with("ready ") {
+                line.clear();
+            }
+            let address = line.trim().trim_start_matches("ready ").to_owned();
+            (child, said, address)
+        })
+        .await
+        .unwrap();
+        assert!(address.starts_with("http://"), "it ended before it was ready");
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
+        Self { child, _said: said, address, client }
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// A UCP call; the answer's status and body.
+    pub async fn ucp(&self, method: Method, path: &str, key: &str, body: &Value) -> (u16, Value) {
+        let request = self
+            .client
+            .request(method.clone(), format!("{}/checkout-sessions{path}", self.address))
+            .header("ucp-agent", format!("profile=\"{PROFILE}\""));
+        let request =
+            if method == Method::GET { request } else { request.header("idempotency-key", key).json(body) };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// What an address answers, as JSON.
+    pub async fn get(&self, path: &str) -> Value {
+        self.client.get(format!("{}{path}", self.address)).send().await.unwrap().json().await.unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Ends only what this test started; it may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs it to its end.
+pub async fn run(arguments: &[&str]) -> Output {
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let run = move || Command::new(env!("CARGO_BIN_EXE_tillgate")).args(arguments).output().unwrap();
+    tokio::task::spawn_blocking(run).await.unwrap()
+}
