@@ -260,6 +260,8 @@ fn context(node: &Node<'_>, face: &ShopFace) -> Result<(Map<String, Value>, Vec<
     if let Some(list) = node.member("eligibility")? {
         let values = list.items(MAX_CLAIMS)?;
         let values = values.iter().map(|value| value.text(MAX_HINT)).collect::<Result<Vec<_>, _>>()?;
+        // What is no reverse-domain name names no claim at all, and may not be repeated.
+        let values: Vec<String> = values.into_iter().filter(|value| is_reverse_domain(value)).collect();
         claims = (0..values.len()).collect();
         echo.insert("eligibility".into(), json!(values));
     }
@@ -303,7 +305,7 @@ fn echoed_instrument(node: &Node<'_>) -> Result<Value, Refusal> {
             if part.value().as_str().is_some_and(mentions_card_number) || holds_card_number(part.value()) {
                 continue;
             }
-            if part.value().is_string() || part.value().is_number() {
+            if can_be_shown(name, part.value()) {
                 shown.insert(name.to_owned(), part.value().clone());
             }
         }
@@ -314,6 +316,28 @@ fn echoed_instrument(node: &Node<'_>) -> Result<Value, Refusal> {
         echo.insert("billing_address".into(), json!(super::wire::Address::of(&billing)));
     }
     Ok(Value::Object(echo))
+}
+
+/// Whether a part of `display` has the form that an answer may show it in (`card_payment_instrument.json`).
+fn can_be_shown(name: &str, value: &Value) -> bool {
+    match name {
+        "expiry_month" | "expiry_year" => value.is_u64(),
+        "card_art" => value.as_str().is_some_and(|text| url::Url::parse(text).is_ok()),
+        _ => value.is_string(),
+    }
+}
+
+/// Lower-case labels joined by dots, at least two (`reverse_domain_name.json`).
+fn is_reverse_domain(text: &str) -> bool {
+    let small = |symbol: char| symbol.is_ascii_lowercase();
+    let label = |label: &str, inner: fn(char) -> bool| label.starts_with(small) && label.chars().all(inner);
+    let mut labels = text.split('.');
+    let first =
+        labels.next().is_some_and(|first| label(first, |c| c.is_ascii_lowercase() || c.is_ascii_digit()));
+    let rest: Vec<bool> = labels
+        .map(|other| label(other, |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
+        .collect();
+    first && !rest.is_empty() && rest.into_iter().all(|fits| fits)
 }
 
 /// Reads a completion.

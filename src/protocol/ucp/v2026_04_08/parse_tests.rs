@@ -205,3 +205,32 @@ fn an_instrument_without_a_usable_credential_is_none() {
     assert_eq!(parse_completion(&face, &json!({})).unwrap_err().path, "$.payment");
     assert!(parse_completion(&face, &json!({"payment": {}})).unwrap().instrument.is_none());
 }
+
+#[test]
+fn only_what_an_answer_may_show_is_repeated() {
+    for (text, fits) in [
+        ("org.example.member_benefit", true),
+        ("a.b", true),
+        ("member", false),
+        ("org.Example", false),
+        ("org..x", false),
+        ("1.x", false),
+        ("?\u{b2}", false),
+        ("", false),
+    ] {
+        assert_eq!(is_reverse_domain(text), fits, "{text}");
+    }
+    let body = json!({
+        "line_items": [{"item": {"id": "x"}, "quantity": 1}],
+        "context": {"eligibility": ["no claim", "org.example.member"]},
+        "payment": {"instruments": [{"id": "p", "handler_id": "h", "type": "card", "display": {
+            "brand": "visa", "expiry_month": "12", "expiry_year": 2030, "card_art": "no address"}}]}
+    });
+    let change = change(Operation::Create, &body).unwrap();
+    let echo = change.echo.unwrap().1;
+    assert_eq!(change.claims, [0]);
+    assert_eq!(echo.pointer("/context/eligibility"), Some(&json!(["org.example.member"])));
+    let display = echo.to_string();
+    assert!(display.contains("visa") && display.contains("2030"), "{display}");
+    assert!(!display.contains("\"12\"") && !display.contains("no address"), "{display}");
+}
