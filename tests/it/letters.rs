@@ -132,7 +132,7 @@ async fn totals_are_called_an_estimate_until_an_address_is_known() {
 #[tokio::test]
 async fn an_unknown_host_learns_nothing() {
     let app = TestApp::new().await;
-    let request = axum::http::Request::builder().uri("/.well-known/ucp").header("host", "evil.example");
+    let request = axum::http::Request::builder().uri("/").header("host", "evil.example");
     let reply = app.send(request.body(axum::body::Body::empty()).unwrap()).await;
     assert_eq!((reply.status, reply.bytes.len()), (404, 0));
 }

@@ -14,7 +14,7 @@ use axum::{
 };
 use proptest::{
     prelude::*,
-    test_runner::{Config, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 use serde_json::{Map, Value, json};
 
