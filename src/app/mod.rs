@@ -99,6 +99,9 @@ impl App {
         let mut services = Vec::new();
         let mut routes = Vec::new();
         for (name, shop) in &settings.shops {
+            if shop.wc_v3.is_none() {
+                tracing::warn!(shop = %name, "no wc_v3 key: an order whose answer is lost waits for a person");
+            }
             let face = Arc::new(face(name, shop, settings)?);
             let service = Arc::new(Service::new(
                 service_settings(name, shop, settings)?,
