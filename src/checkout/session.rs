@@ -104,6 +104,13 @@ pub struct Session {
 }
 
 impl Session {
+    /// Leaves the cart behind: it is shown, but not written to again.
+    pub fn leave_cart(&mut self) {
+        if let Some(cart) = &mut self.cart {
+            cart.usable = false;
+        }
+    }
+
     /// The lines that are shipped; all of them where the shop does not tell.
     #[must_use]
     pub fn shipped_lines(&self) -> Vec<&Line> {
@@ -303,8 +310,6 @@ pub struct Attempt {
     pub claim: Option<String>,
     /// How the answer is to be rendered when no request waits for it any more.
     pub render: Value,
-    /// The process that placed it (boot id): a later boot may only settle it.
-    pub owner: String,
     /// The total that was agreed.
     pub total: Minor,
     /// Where the order's mails go: finds the order at the shop.

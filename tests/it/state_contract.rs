@@ -69,7 +69,6 @@ fn placing(session: &Session, number: u32, claim: &Claim) -> Session {
         number,
         claim: Some(claim.scope.as_str().to_owned()),
         render: serde_json::Value::Null,
-        owner: "boot".into(),
         total: 1,
         email: "a@example.com".into(),
         method: "m".into(),

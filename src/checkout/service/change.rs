@@ -63,14 +63,17 @@ impl Service {
             Ok(None) => {}
             Ok(Some(refusal)) => {
                 // The cart holds part of what was refused: it is left behind, the session stays as it was.
-                let abandoned = abandoned(before.clone());
+                let mut before = before;
+                before.leave_cart();
                 let expect = Expect::Version(before.version);
-                return Ok(Verdict { outcome: refusal, write: Some((abandoned, expect)) });
+                return Ok(Verdict { outcome: refusal, write: Some((before, expect)) });
             }
             Err(error) => {
                 let touched = session.cart != before.cart || error.effect() != Effect::NotSent;
                 if touched && before.cart.is_some() {
-                    self.store(abandoned(before.clone())).await?;
+                    let mut before = before;
+                    before.leave_cart();
+                    self.store(before).await?;
                 }
                 return Err(error.into());
             }
@@ -380,14 +383,6 @@ impl Policy {
 enum Taken {
     Changed { unavailable: Vec<Problem> },
     Refused(Outcome),
-}
-
-/// The session with a cart that is not written to again.
-fn abandoned(mut session: Session) -> Session {
-    if let Some(cart) = &mut session.cart {
-        cart.usable = false;
-    }
-    session
 }
 
 /// Neither a customer nor a chosen rate can be taken out of a cart again: such a change needs a new one.

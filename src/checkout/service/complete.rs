@@ -13,12 +13,12 @@ use super::{
 use crate::{
     checkout::{
         Error,
-        cart::{Minor, Refusal},
+        cart::{CartView, Minor, Refusal},
         command::{Completion, UnknownOption},
         ids::{CallerId, SessionId},
         outcome::Outcome,
         planning::{Purpose, plan},
-        problem::{Kind, Place, Problem},
+        problem::{Kind, Place, Problem, Weight},
         session::{Address, Attempt, AttemptEnd, Cart, ClosedAttempt, Order, Session, Status},
         showing::{Basis, differences, settle_status},
         state::{self, ClaimEnd, Expect},
@@ -157,13 +157,11 @@ impl Service {
             Err(StoreError::CartGone) => {
                 self.bring(session, wanted).await?;
                 settle_status(session, &self.settings);
-                let moved = session.cart.as_ref().map(|now| differences(session, &cart.view, &now.view));
-                if let Some(moved) = moved.filter(|moved| moved.is_empty() && session.status == Status::Ready)
-                {
-                    drop(moved);
+                let moved = moved_since(session, &cart.view);
+                if moved.is_empty() && session.status == Status::Ready {
                     return Ok(Look::Same);
                 }
-                add_new(session, moved_between(session, cart));
+                add_new(session, moved);
                 return Ok(Look::Moved);
             }
             Err(error) => {
@@ -206,9 +204,7 @@ impl Service {
         let Some(mut stored) = self.parts.state.session(&self.settings.shop, &session.id).await? else {
             return Ok(());
         };
-        if let Some(cart) = &mut stored.cart {
-            cart.usable = false;
-        }
+        stored.leave_cart();
         self.store(stored).await.map(drop)
     }
 
@@ -223,12 +219,11 @@ impl Service {
         let email = session.cart.as_ref().and_then(|cart| cart.plan.customer.as_ref()?.email.clone());
         let expect = Expect::Version(session.version);
         session.status = Status::Placing;
-        session.problems.retain(|problem| problem.kind.weight() == crate::checkout::problem::Weight::Warning);
+        session.problems.retain(|problem| problem.weight() == Weight::Warning);
         session.attempt = Some(Attempt {
             number,
             claim: Some(call.claim.scope.as_str().to_owned()),
             render: serde_json::to_value(&call.render).unwrap_or(Value::Null),
-            owner: self.boot.clone(),
             total: order.expected_total,
             email: email.unwrap_or_default(),
             method: order.method.clone().unwrap_or_default(),
@@ -303,7 +298,7 @@ impl Service {
         let permalink = order.permalink_url.clone().filter(|url| url.starts_with("https://"));
         self.end_attempt(&mut session, AttemptEnd::Placed, Some(order.shop_order.clone()));
         session.status = Status::Completed;
-        session.problems.retain(|problem| problem.kind.weight() == crate::checkout::problem::Weight::Warning);
+        session.problems.retain(|problem| problem.weight() == Weight::Warning);
         session.pay_url = None;
         session.order = Some(Order {
             id: Ids.public("ord"),
@@ -390,15 +385,10 @@ impl Service {
             Ok(view) if !view.lines.is_empty() => {
                 self.hold(&mut session, cart.plan.clone(), view, Basis::Read);
             }
-            Ok(_) | Err(_) => {
-                if let Some(cart) = &mut session.cart {
-                    cart.usable = false;
-                }
-            }
+            Ok(_) | Err(_) => session.leave_cart(),
         }
         settle_status(&mut session, &self.settings);
-        let moved =
-            session.cart.as_ref().map(|now| differences(&session, &before, &now.view)).unwrap_or_default();
+        let moved = moved_since(&session, &before);
         add_new(&mut session, moved);
         let kind = match reason {
             RefusedOrder::Stock => Some(Kind::Item {
@@ -432,10 +422,8 @@ impl Service {
         let number = attempt_number(&session);
         self.end_attempt(&mut session, AttemptEnd::Fenced, None);
         session.status = Status::Ready;
-        if matches!(error, StoreError::CartGone)
-            && let Some(cart) = &mut session.cart
-        {
-            cart.usable = false;
+        if matches!(error, StoreError::CartGone) {
+            session.leave_cart();
         }
         let freed = ClaimEnd::ReleaseScope(call.claim.scope);
         self.commit(Some((session, Expect::Attempt(number))), freed).await?;
@@ -539,8 +527,9 @@ enum Look {
     Moved,
 }
 
-fn moved_between(session: &Session, before: &Cart) -> Vec<Problem> {
-    session.cart.as_ref().map(|now| differences(session, &before.view, &now.view)).unwrap_or_default()
+/// What moved between what was shown and the cart as it is now.
+fn moved_since(session: &Session, shown: &CartView) -> Vec<Problem> {
+    session.cart.as_ref().map(|now| differences(session, shown, &now.view)).unwrap_or_default()
 }
 
 /// What only the next try can tell again.

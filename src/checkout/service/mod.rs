@@ -115,8 +115,6 @@ pub struct Parts {
 pub struct Service {
     settings: Settings,
     parts: Parts,
-    /// This start of the program.
-    boot: String,
     /// Sessions whose completion runs in this process now: the settler keeps off them.
     completing: Mutex<HashMap<SessionId, usize>>,
 }
@@ -146,13 +144,7 @@ impl Service {
     /// The checkouts of a shop.
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
-        Self { settings, parts, boot: Ids.uuid(), completing: Mutex::default() }
-    }
-
-    /// The settings in force.
-    #[must_use]
-    pub const fn settings(&self) -> &Settings {
-        &self.settings
+        Self { settings, parts, completing: Mutex::default() }
     }
 
     /// Claims the key of a write, or says what is known of it. Call it after the checks that need no

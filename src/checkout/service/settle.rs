@@ -209,7 +209,7 @@ impl Service {
         self.end_attempt(&mut session, AttemptEnd::Declined, shop_order);
         session.status = Status::Ready;
         session.problems.push(Problem::new(Kind::PaymentDeclined, Place::Payment));
-        leave(&mut session);
+        session.leave_cart();
         let end = self.ending(answer, &session);
         self.commit_closed(session, number, end).await
     }
@@ -220,7 +220,7 @@ impl Service {
         let claim = session.attempt.as_ref().and_then(|attempt| attempt.claim.clone());
         self.end_attempt(&mut session, AttemptEnd::Fenced, None);
         session.status = Status::Ready;
-        leave(&mut session);
+        session.leave_cart();
         let end = claim.map_or(ClaimEnd::Keep, |scope| ClaimEnd::ReleaseScope(Scope::stored(scope)));
         tracing::info!(session = %session.id, "a lost attempt made no order");
         self.commit_closed(session, number, end).await
@@ -258,11 +258,4 @@ fn answer_of(session: &Session) -> Option<Ending> {
     let scope = Scope::stored(attempt.claim.clone()?);
     let context = if attempt.keyed { serde_json::from_value(attempt.render.clone()).ok() } else { None };
     Some(Ending { scope, context })
-}
-
-/// The fenced cart is never used again.
-fn leave(session: &mut Session) {
-    if let Some(cart) = &mut session.cart {
-        cart.usable = false;
-    }
 }

@@ -49,7 +49,7 @@ pub(crate) fn document(face: &ShopFace, version: Version, fixed: bool) -> Value 
             "schema": format!("https://ucp.dev/{text}/services/shopping/rest.openapi.json"),
         }]},
         "capabilities": capabilities,
-        "payment_handlers": handlers(face.handlers.iter(), |ucp| Some(plain_instruments(ucp))),
+        "payment_handlers": handlers(face.handlers.iter(), |_, ucp| Some(plain_instruments(ucp))),
     }})
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn document(face: &ShopFace, version: Version, fixed: bool) -> Value 
 /// handler out, an empty list sets no restriction.
 pub(crate) fn handlers<'a>(
     faces: impl Iterator<Item = &'a HandlerFace>,
-    instruments: impl Fn(&UcpHandler) -> Option<Vec<Value>>,
+    instruments: impl Fn(&HandlerFace, &UcpHandler) -> Option<Vec<Value>>,
 ) -> Map<String, Value> {
     let mut groups = Map::new();
     for face in faces {
         let Some(ucp) = &face.ucp else { continue };
-        let Some(instruments) = instruments(ucp) else { continue };
+        let Some(instruments) = instruments(face, ucp) else { continue };
         let mut entry = Map::new();
         entry.insert("id".into(), json!(face.id));
         entry.insert("version".into(), json!(ucp.version));

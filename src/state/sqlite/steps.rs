@@ -30,9 +30,7 @@ pub(super) fn free_earlier_claims(connection: &mut Connection) -> Result<(), Ope
         };
         if session.attempt.is_none() && !session.status.is_final() {
             let version = session.version;
-            if let Some(cart) = &mut session.cart {
-                cart.usable = false;
-            }
+            session.leave_cart();
             put(&transaction, &mut session, version + 1).map_err(unreadable)?;
         }
     }

@@ -20,14 +20,8 @@ use crate::{
         session::{Session, ShippingOption, Status},
     },
     idempotency::Answer,
-    protocol::{
-        ShopFace,
-        shop::{HandlerFace, UcpHandler},
-    },
+    protocol::{ShopFace, shop::UcpHandler},
 };
-
-/// The handler group that is always offered under development rules.
-const MOCK: &str = "dev.tillgate.mock";
 
 /// Renders an outcome.
 pub(crate) fn render(face: &ShopFace, context: &RenderContext, outcome: &Outcome) -> Answer {
@@ -176,15 +170,14 @@ fn status_and_messages(
 /// The handlers that can be used for this cart, with the instruments that both sides take.
 fn handlers(face: &ShopFace, negotiated: &Negotiated, session: &Session) -> serde_json::Map<String, Value> {
     let accepted = session.cart.as_ref().map(|cart| &cart.view.payment_methods);
-    let is_mock =
-        |handler: &HandlerFace| face.development && handler.ucp.as_ref().is_some_and(|ucp| ucp.name == MOCK);
-    let offered = face.handlers.iter().filter(|handler| {
-        handler.always || is_mock(handler) || accepted.is_none_or(|methods| methods.contains(&handler.method))
-    });
-    profile::handlers(offered, |ucp| {
+    let offered = face
+        .handlers
+        .iter()
+        .filter(|handler| handler.always || accepted.is_none_or(|methods| methods.contains(&handler.method)));
+    profile::handlers(offered, |handler, ucp| {
         let common = common_instruments(ucp, negotiated.instruments.get(&ucp.name).map(Vec::as_slice));
-        // The mock is there for platforms that have never heard of it.
-        common.or_else(|| (face.development && ucp.name == MOCK).then(|| profile::plain_instruments(ucp)))
+        // One that is always there is there also for platforms that have never heard of it.
+        common.or_else(|| handler.always.then(|| profile::plain_instruments(ucp)))
     })
 }
 

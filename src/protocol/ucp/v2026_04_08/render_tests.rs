@@ -294,6 +294,9 @@ fn handlers_are_those_the_cart_takes_and_instruments_those_both_sides_take() {
         json!({"com.example.cards": [{"type": "crypto"}], "dev.tillgate.mock": [{"type": "crypto"}]});
     assert_eq!(handlers(&face, crypto.clone(), None), json!({}));
     face.development = true;
+    for handler in &mut face.handlers {
+        handler.always = handler.ucp.as_ref().is_some_and(|ucp| ucp.name == "dev.tillgate.mock");
+    }
     assert_eq!(names(&handlers(&face, crypto, Some(&[]))), ["dev.tillgate.mock"]);
 }
 
