@@ -150,6 +150,10 @@ pub struct CartCoupon {
     pub discount: Minor,
     /// The tax that goes with it, positive.
     pub discount_tax: Minor,
+    /// Whether it takes something off single items rather than off the cart as a whole. Sessions stored before
+    /// this was kept do not say it.
+    #[serde(default)]
+    pub per_item: bool,
 }
 
 /// A fee of the shop; negative ones are discounts.

@@ -166,7 +166,12 @@ pub(super) fn session() -> Session {
                 handle: CartHandle { token: "t".into(), identity: "i".into() },
                 currency: Currency::parse("EUR").unwrap(),
                 lines: Vec::new(),
-                coupons: vec![CartCoupon { code: "ten".into(), discount: 300, discount_tax: 57 }],
+                coupons: vec![CartCoupon {
+                    code: "ten".into(),
+                    discount: 300,
+                    discount_tax: 57,
+                    per_item: false,
+                }],
                 fees: Vec::new(),
                 totals: CartTotals { shipping: Some(500), shipping_tax: 95, tax: 608, total: 3_808 },
                 packages: Vec::new(),

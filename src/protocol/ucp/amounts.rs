@@ -5,7 +5,7 @@
 //! always add up to exactly what is charged. Minor units, signed as 2026-04-08 wants them.
 
 use crate::checkout::{
-    cart::{CartView, Minor},
+    cart::{CartCoupon, CartView, Minor},
     session::{Line, Session},
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct LineAmounts {
     pub price: Minor,
     /// Before discounts.
     pub subtotal: Minor,
-    /// What is taken off, positive.
+    /// What is taken off this item, positive; not what is taken off the cart as a whole.
     pub discount: Minor,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum EntryKind {
     Subtotal,
     /// What is taken off lines; negative.
     ItemsDiscount,
-    /// Anything else taken off; negative.
+    /// What is taken off the cart as a whole; negative.
     Discount,
     /// Shipping.
     Fulfillment,
@@ -87,18 +87,30 @@ const SHOP_DISCOUNT: &str = "Discount of the shop";
 impl Amounts {
     /// Of a session; `gross` joins every amount with its tax.
     pub(crate) fn of(session: &Session, gross: bool) -> Self {
-        let lines: Vec<LineAmounts> = session.lines.iter().map(|line| line_amounts(line, gross)).collect();
+        let mut lines: Vec<LineAmounts> =
+            session.lines.iter().map(|line| line_amounts(line, gross)).collect();
         let view = session.cart.as_ref().map(|cart| &cart.view);
-        let discount: Minor = lines.iter().map(|line| line.discount).sum();
         let mut entries = Vec::new();
         let mut push = |kind, amount, text| entries.push(Entry { kind, amount, text });
         push(EntryKind::Subtotal, lines.iter().map(|line| line.subtotal).sum(), None);
-        if discount > 0 {
-            push(EntryKind::ItemsDiscount, -discount, None);
+        let coupons = view.map(|view| view.coupons.as_slice()).unwrap_or_default();
+        let mut applied = applied(&session.codes, coupons, &mut lines, gross);
+        let off_items: Minor = lines.iter().map(|line| line.discount).sum();
+        if off_items > 0 {
+            push(EntryKind::ItemsDiscount, -off_items, None);
+        }
+        for discount in applied.iter().filter(|applied| applied.allocations.is_empty() && applied.amount > 0)
+        {
+            push(EntryKind::Discount, -discount.amount, Some(discount.title.clone()));
         }
         if let Some(view) = view {
             for fee in &view.fees {
-                signed(&mut push, with_tax(fee.amount, fee.tax, gross), &fee.name);
+                let amount = with_tax(fee.amount, fee.tax, gross);
+                signed(&mut push, amount, &fee.name);
+                if amount < 0 {
+                    let title = fee.name.clone();
+                    applied.push(Applied { code: None, title, amount: -amount, allocations: Vec::new() });
+                }
             }
             if let Some((amount, text)) = shipping(session, view, gross) {
                 if amount < 0 {
@@ -121,7 +133,6 @@ impl Amounts {
         // Discounts stand before charges, as people read them; the sort keeps the order within a kind.
         entries.sort_by_key(|entry| entry.kind.rank());
         entries.push(Entry { kind: EntryKind::Total, amount: total, text: None });
-        let applied = applied(&session.codes, view, &lines, gross);
         Self { lines, entries, applied }
     }
 }
@@ -172,29 +183,70 @@ fn shipping(session: &Session, view: &CartView, gross: bool) -> Option<(Minor, O
     shown.then(|| (amount, option.map(|option| option.title.clone())))
 }
 
-/// The discounts in effect. Those taken off lines add up, line by line, to what the lines show.
-fn applied(codes: &[String], view: Option<&CartView>, lines: &[LineAmounts], gross: bool) -> Vec<Applied> {
-    let by_line: Vec<Minor> = lines.iter().map(|line| line.discount).collect();
-    let mut found: Vec<Applied> = Vec::new();
-    for coupon in view.map(|view| view.coupons.as_slice()).unwrap_or_default() {
-        let spelled = codes.iter().find(|code| code.to_lowercase() == coupon.code.to_lowercase());
-        let amount = with_tax(coupon.discount, coupon.discount_tax, gross).max(0);
-        let title = spelled.unwrap_or(&coupon.code).clone();
-        found.push(Applied { code: spelled.cloned(), title, amount, allocations: Vec::new() });
-    }
-    meet(&mut found, by_line.iter().sum(), lines.len());
-    let amounts: Vec<Minor> = found.iter().map(|applied| applied.amount).collect();
-    for (applied, row) in found.iter_mut().zip(spread(&amounts, &by_line)) {
+/// The discounts in effect, and what each line loses to those that are an item's: the shop tells what each coupon
+/// takes off in all and what each line loses in all. Coupons of the whole cart have no allocations, and leave
+/// the lines as they were; what no coupon explains is the shop's own way with single items.
+fn applied(codes: &[String], coupons: &[CartCoupon], lines: &mut [LineAmounts], gross: bool) -> Vec<Applied> {
+    let mut per_item: Vec<bool> = coupons.iter().map(|coupon| coupon.per_item).collect();
+    let mut found: Vec<Applied> = coupons
+        .iter()
+        .map(|coupon| {
+            let spelled = codes.iter().find(|code| code.to_lowercase() == coupon.code.to_lowercase());
+            let amount = with_tax(coupon.discount, coupon.discount_tax, gross).max(0);
+            let title = spelled.unwrap_or(&coupon.code).clone();
+            Applied { code: spelled.cloned(), title, amount, allocations: Vec::new() }
+        })
+        .collect();
+    meet(&mut found, lines.iter().map(|line| line.discount).sum(), lines.len());
+    per_item.resize(found.len(), true);
+    let amounts: Vec<Minor> =
+        found.iter().zip(&per_item).map(|(applied, own)| if *own { applied.amount } else { 0 }).collect();
+    let off_items = level(lines, amounts.iter().sum());
+    for (applied, row) in found.iter_mut().zip(spread(&amounts, &off_items)) {
         applied.allocations = row.into_iter().enumerate().filter(|(_, part)| *part > 0).collect();
     }
-    for fee in view.map(|view| view.fees.as_slice()).unwrap_or_default() {
-        let amount = with_tax(fee.amount, fee.tax, gross);
-        if amount < 0 {
-            let title = fee.name.clone();
-            found.push(Applied { code: None, title, amount: -amount, allocations: Vec::new() });
-        }
+    for (line, off) in lines.iter_mut().zip(off_items) {
+        line.discount = off;
     }
     found
+}
+
+/// Which part of each line's discount is the items' own, `amount` in all: what stays after it lies as evenly on
+/// the lines, by their prices, as can be, because that is how a coupon of the whole cart lies on them.
+/// `amount` is not more than the discounts in all.
+fn level(lines: &[LineAmounts], amount: Minor) -> Vec<Minor> {
+    let product = |a: Minor, b: Minor| i128::from(a) * i128::from(b);
+    let mut by_rate: Vec<(usize, &LineAmounts)> =
+        lines.iter().enumerate().filter(|(_, line)| line.discount > 0).collect();
+    // The highest rate first, compared without division.
+    by_rate.sort_by(|(_, a), (_, b)| product(b.discount, a.subtotal).cmp(&product(a.discount, b.subtotal)));
+    // The fewest lines that can give the amount without falling below the rate of the next.
+    let (mut stays, mut price, mut giving) = (-amount, 0, 0);
+    for (at, (_, line)) in by_rate.iter().enumerate() {
+        stays += line.discount;
+        price += line.subtotal;
+        giving = at + 1;
+        let next = by_rate.get(giving);
+        let above = |(_, next): &(usize, &LineAmounts)| {
+            product(stays, next.subtotal) >= product(next.discount, price)
+        };
+        if stays >= 0 && next.is_none_or(above) {
+            break;
+        }
+    }
+    let mut parts = vec![0; lines.len()];
+    let mut rest = amount;
+    // The second round places what rounding left over.
+    for round in [true, false] {
+        for (at, line) in by_rate.iter().take(giving) {
+            let Some(part) = parts.get_mut(*at) else { continue };
+            let kept = if round { product(stays, line.subtotal) / i128::from(price.max(1)) } else { 0 };
+            let more = (line.discount - *part - Minor::try_from(kept).unwrap_or(0)).clamp(0, rest);
+            *part += more;
+            rest -= more;
+        }
+    }
+    parts
 }
 
 /// Makes the amounts add up to `target`, what the lines show: a few units of rounding go to the largest, a
@@ -249,10 +301,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::samples, *};
-    use crate::checkout::cart::{CartCoupon, Fee};
+    use crate::checkout::cart::Fee;
 
+    /// A coupon for single items.
     fn coupon(code: &str, discount: Minor) -> CartCoupon {
-        CartCoupon { code: code.into(), discount, discount_tax: discount / 5 }
+        CartCoupon { code: code.into(), discount, discount_tax: discount / 5, per_item: true }
     }
 
     fn kinds(amounts: &Amounts) -> Vec<(EntryKind, Minor)> {
@@ -267,7 +320,7 @@ mod tests {
             kinds(&net),
             [
                 (EntryKind::Subtotal, 8500),
-                (EntryKind::ItemsDiscount, -850),
+                (EntryKind::Discount, -850),
                 (EntryKind::Fulfillment, 500),
                 (EntryKind::Tax, 1630),
                 (EntryKind::Total, 9780)
@@ -278,12 +331,12 @@ mod tests {
             kinds(&gross),
             [
                 (EntryKind::Subtotal, 10200),
-                (EntryKind::ItemsDiscount, -1020),
+                (EntryKind::Discount, -1020),
                 (EntryKind::Fulfillment, 600),
                 (EntryKind::Total, 9780)
             ]
         );
-        assert_eq!(gross.lines[0], LineAmounts { price: 4200, subtotal: 8400, discount: 840 });
+        assert_eq!(gross.lines[0], LineAmounts { price: 4200, subtotal: 8400, discount: 0 });
     }
 
     #[test]
@@ -329,27 +382,72 @@ mod tests {
         assert_eq!(fulfillment(&session), None);
     }
 
+    /// Code, amount, allocations.
+    type Told = (Option<String>, Minor, Vec<(usize, Minor)>);
+
+    fn told(session: &Session) -> Vec<Told> {
+        let applied = Amounts::of(session, false).applied;
+        applied.into_iter().map(|a| (a.code, a.amount, a.allocations)).collect()
+    }
+
     #[test]
-    fn applied_discounts_are_spelled_as_sent_and_meet_the_lines() {
+    fn a_coupon_of_the_whole_cart_leaves_the_lines_alone() {
         let mut session = samples::session();
-        let codes = |session: &Session| {
-            let applied = Amounts::of(session, false).applied;
-            applied.into_iter().map(|a| (a.code, a.amount, a.allocations)).collect::<Vec<_>>()
-        };
-        assert_eq!(codes(&session), [(Some("Ten".into()), 850, vec![(0, 700), (1, 150)])]);
+        assert_eq!(told(&session), [(Some("Ten".into()), 850, vec![])]);
+        assert!(Amounts::of(&session, false).lines.iter().all(|line| line.discount == 0));
         // A unit of rounding goes to the coupon.
-        session.cart.as_mut().unwrap().view.coupons = vec![coupon("ten", 849)];
-        assert_eq!(codes(&session), [(Some("Ten".into()), 850, vec![(0, 700), (1, 150)])]);
+        session.cart.as_mut().unwrap().view.coupons[0].discount = 849;
+        assert_eq!(told(&session), [(Some("Ten".into()), 850, vec![])]);
+    }
+
+    #[test]
+    fn coupons_of_items_are_told_by_line_and_meet_the_lines() {
+        let mut session = samples::session();
+        session.cart.as_mut().unwrap().view.coupons = vec![coupon("ten", 850)];
+        assert_eq!(told(&session), [(Some("Ten".into()), 850, vec![(0, 700), (1, 150)])]);
         // What no coupon explains is the shop's own.
         session.cart.as_mut().unwrap().view.coupons = vec![];
-        assert_eq!(codes(&session), [(None, 850, vec![(0, 700), (1, 150)])]);
+        assert_eq!(told(&session), [(None, 850, vec![(0, 700), (1, 150)])]);
         // A coupon that takes nothing off lines (free shipping) is still in effect.
         session.cart.as_mut().unwrap().view.coupons = vec![coupon("ten", 850), coupon("shipfree", 0)];
-        assert_eq!(codes(&session)[1], (None, 0, vec![]));
+        assert_eq!(told(&session)[1], (None, 0, vec![]));
         // Coupons that say more than the lines show are cut to it.
         session.cart.as_mut().unwrap().view.coupons = vec![coupon("ten", 800), coupon("b", 600)];
-        let amounts: Vec<_> = codes(&session).iter().map(|(_, amount, _)| *amount).collect();
+        let amounts: Vec<_> = told(&session).iter().map(|(_, amount, _)| *amount).collect();
         assert_eq!(amounts, [250, 600]);
+    }
+
+    #[test]
+    fn an_items_coupon_is_found_below_one_of_the_whole_cart() {
+        // 10 % off everything, and 200 off the second line.
+        let mut session = samples::session();
+        session.lines[1].shown.total -= 200;
+        let cart = CartCoupon { per_item: false, ..coupon("ten", 850) };
+        session.cart.as_mut().unwrap().view.coupons = vec![cart, coupon("pot200", 200)];
+        session.cart.as_mut().unwrap().view.totals.total -= 200;
+        let amounts = Amounts::of(&session, false);
+        assert_eq!(
+            kinds(&amounts)[..3],
+            [(EntryKind::Subtotal, 8500), (EntryKind::ItemsDiscount, -200), (EntryKind::Discount, -850)]
+        );
+        assert_eq!(told(&session), [(Some("Ten".into()), 850, vec![]), (None, 200, vec![(1, 200)])]);
+        assert_eq!(amounts.lines.iter().map(|line| line.discount).collect::<Vec<_>>(), [0, 200]);
+    }
+
+    #[test]
+    fn the_items_part_is_taken_from_the_highest_rates() {
+        let line = |subtotal, discount| LineAmounts { price: 0, subtotal, discount };
+        for (lines, amount, parts) in [
+            (&[line(1000, 300), line(2999, 300)][..], 200, &[200, 0][..]),
+            (&[line(2999, 300), line(1000, 300)], 200, &[0, 200]),
+            (&[line(1000, 100), line(1000, 100)], 0, &[0, 0]),
+            (&[line(1000, 100), line(1000, 100)], 200, &[100, 100]),
+            (&[line(1000, 500), line(1000, 400), line(1000, 100)], 700, &[400, 300, 0]),
+            (&[line(0, 0), line(500, 500)], 500, &[0, 500]),
+            (&[], 0, &[]),
+        ] {
+            assert_eq!(level(lines, amount), parts, "{lines:?} {amount}");
+        }
     }
 
     proptest! {
@@ -376,7 +474,7 @@ mod tests {
         fn entries_add_up_to_the_total_with_the_right_signs(
             lines in proptest::collection::vec((1_u32..5, 0_i64..50_000, 0_i64..12_000, -100_i64..30_000, -10_i64..9_000), 0..6),
             fees in proptest::collection::vec((-2_000_i64..2_000, -300_i64..300), 0..3),
-            coupons in proptest::collection::vec(0_i64..9_000, 0..4),
+            coupons in proptest::collection::vec((0_i64..9_000, any::<bool>()), 0..4),
             shipping in proptest::option::of(-100_i64..3_000),
             tax in -5_i64..20_000,
             total in 0_i64..400_000,
@@ -395,7 +493,7 @@ mod tests {
             }).collect();
             let view = &mut session.cart.as_mut().unwrap().view;
             view.fees = fees.iter().map(|(amount, tax)| Fee { name: "Fee".into(), amount: *amount, tax: *tax }).collect();
-            view.coupons = coupons.iter().enumerate().map(|(at, amount)| coupon(&format!("c{at}"), *amount)).collect();
+            view.coupons = coupons.iter().enumerate().map(|(at, (amount, per_item))| CartCoupon { per_item: *per_item, ..coupon(&format!("c{at}"), *amount) }).collect();
             view.totals.shipping = shipping;
             view.totals.tax = tax;
             view.totals.total = total;
@@ -414,6 +512,9 @@ mod tests {
             }
             let items: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::ItemsDiscount).map(|entry| entry.amount).sum();
             prop_assert_eq!(items, -amounts.lines.iter().map(|line| line.discount).sum::<i64>());
+            let plain: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Discount).map(|entry| entry.amount).sum();
+            let unallocated: i64 = amounts.applied.iter().filter(|a| a.allocations.is_empty()).map(|a| a.amount).sum();
+            prop_assert!(-plain >= unallocated, "a discount without allocations is an entry of its own");
             let mut by_line = vec![0; amounts.lines.len()];
             for applied in &amounts.applied {
                 prop_assert!(applied.amount >= 0);

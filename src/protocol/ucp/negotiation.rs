@@ -234,8 +234,10 @@ mod tests {
         let mut document = full_profile("2026-04-08", None);
         let visa = json!([{"type": "card", "constraints": {"brands": ["visa"]}}]);
         document["ucp"]["payment_handlers"] = json!({
-            "dev.tillgate.mock": [{"id": "x", "version": "2026-04-08", "available_instruments": visa}],
-            "x.unknown": [{"id": "y", "version": "2026-04-08", "available_instruments": visa}],
+            "dev.tillgate.mock": [{"id": "x", "version": "2026-04-08", "spec": "s", "schema": "s",
+                "available_instruments": visa}],
+            "x.unknown": [{"id": "y", "version": "2026-04-08", "spec": "s", "schema": "s",
+                "available_instruments": visa}],
         });
         let greeting =
             outcome(document, &format!("profile=\"{URL}\""), Some(Version::CURRENT)).await.unwrap();

@@ -117,7 +117,7 @@ pub(crate) fn session() -> Session {
         handle: CartHandle { token: "t".into(), identity: "i".into() },
         currency,
         lines: Vec::new(),
-        coupons: vec![CartCoupon { code: "ten".into(), discount: 850, discount_tax: 170 }],
+        coupons: vec![CartCoupon { code: "ten".into(), discount: 850, discount_tax: 170, per_item: false }],
         fees: Vec::new(),
         totals: CartTotals { shipping: Some(500), shipping_tax: 100, tax: 1630, total: 9780 },
         packages: vec![Package { id: "0".into(), name: String::new(), line_keys: vec![], rates: vec![] }],

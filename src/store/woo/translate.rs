@@ -157,6 +157,7 @@ fn coupon(money: Reader, coupon: &wire::Coupon) -> Result<CartCoupon, Error> {
         code: text::decoded(&coupon.code).into_owned(),
         discount: amount(&coupon.totals.total_discount)?,
         discount_tax: amount(&coupon.totals.total_discount_tax)?,
+        per_item: coupon.discount_type == "fixed_product",
     })
 }
 

@@ -183,6 +183,9 @@ pub(super) struct LineTotals {
 pub(super) struct Coupon {
     #[serde(deserialize_with = "text")]
     pub(super) code: String,
+    /// `percent`, `fixed_cart`, `fixed_product`, or a plugin's own.
+    #[serde(default)]
+    pub(super) discount_type: String,
     pub(super) totals: CouponTotals,
 }
 

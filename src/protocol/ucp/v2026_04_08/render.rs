@@ -259,10 +259,11 @@ fn discounts(session: &Session, amounts: Amounts) -> wire::Discounts<'_> {
     let applied = applied
         .map(|applied| wire::AppliedDiscount {
             automatic: applied.code.is_none().then_some(true),
+            // How the shop came to a discount of its own is not known.
+            method: (applied.code.is_some() && !applied.allocations.is_empty()).then_some("each"),
             code: applied.code,
             title: applied.title,
             amount: applied.amount,
-            method: (!applied.allocations.is_empty()).then_some("across"),
             allocations: applied
                 .allocations
                 .into_iter()

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{super::super::samples, *};
 use crate::checkout::{
-    cart::{CartLine, CodeReason, ItemReason, Limits},
+    cart::{CartCoupon, CartLine, CodeReason, ItemReason, Limits},
     ids::ProductId,
     outcome::Operation,
     session::Order,
@@ -80,20 +80,19 @@ fn a_checkout_has_every_part() {
             "id": "chk_abc", "status": "ready_for_complete", "currency": "EUR",
             "line_items": [
                 {"id": "li_1", "item": {"id": "roses", "title": "ROSES", "price": 4200, "image_url": "https://shop.example/roses.jpg"},
-                    "quantity": 2, "totals": [{"type": "subtotal", "amount": 8400}, {"type": "items_discount", "amount": -840}, {"type": "total", "amount": 7560}]},
+                    "quantity": 2, "totals": [{"type": "subtotal", "amount": 8400}, {"type": "total", "amount": 8400}]},
                 {"id": "li_2", "item": {"id": "pot", "title": "POT", "price": 1800, "image_url": "https://shop.example/pot.jpg"},
-                    "quantity": 1, "totals": [{"type": "subtotal", "amount": 1800}, {"type": "items_discount", "amount": -180}, {"type": "total", "amount": 1620}]}],
+                    "quantity": 1, "totals": [{"type": "subtotal", "amount": 1800}, {"type": "total", "amount": 1800}]}],
             "buyer": {"first_name": "Ada", "email": "ada@example.org", "consent": {"marketing": false}},
             "context": {"language": "de"},
-            "discounts": {"codes": ["Ten", "old"], "applied": [{"code": "Ten", "title": "Ten", "amount": 1020, "method": "across",
-                "allocations": [{"path": "$.line_items[0]", "amount": 840}, {"path": "$.line_items[1]", "amount": 180}]}]},
+            "discounts": {"codes": ["Ten", "old"], "applied": [{"code": "Ten", "title": "Ten", "amount": 1020}]},
             "fulfillment": {"methods": [{"id": "shipping", "type": "shipping", "line_item_ids": ["li_1", "li_2"],
                 "destinations": [{"id": "home", "street_address": "Lindenallee 4", "address_locality": "Graz", "postal_code": "8010", "address_country": "AT"}],
                 "selected_destination_id": "home",
                 "groups": [{"id": "group_1", "line_item_ids": ["li_1", "li_2"], "selected_option_id": "std", "options": [
                     {"id": "std", "title": "Parcel post", "description": "2 to 4 working days", "totals": [{"type": "total", "amount": 600}]},
                     {"id": "exp", "title": "Courier", "description": "2 to 4 working days", "totals": [{"type": "total", "amount": 1800}]}]}]}]},
-            "totals": [{"type": "subtotal", "amount": 10200}, {"type": "items_discount", "amount": -1020},
+            "totals": [{"type": "subtotal", "amount": 10200}, {"type": "discount", "display_text": "Ten", "amount": -1020},
                 {"type": "fulfillment", "display_text": "Parcel post", "amount": 600}, {"type": "total", "amount": 9780}],
             "messages": [{"type": "warning", "code": "discount_code_expired", "content": "Code old has expired.", "path": "$.discounts.codes[1]"}],
             "links": [{"type": "terms_of_service", "url": "https://shop.example/terms"}, {"type": "privacy_policy", "url": "https://shop.example/privacy"}],
@@ -102,6 +101,28 @@ fn a_checkout_has_every_part() {
             "continue_url": "https://pay.shop.example/go/secret",
         })
     );
+}
+
+#[test]
+fn an_items_coupon_is_told_by_line_and_one_of_the_cart_in_all() {
+    let mut session = samples::session();
+    session.codes.push("POT".into());
+    session.lines[1].shown.total -= 200;
+    let view = &mut session.cart.as_mut().unwrap().view;
+    view.totals.total -= 200;
+    view.coupons.push(CartCoupon { code: "pot".into(), discount: 200, discount_tax: 0, per_item: true });
+    let shown = shown_by(&samples::face(), session);
+    assert_eq!(
+        shown["discounts"]["applied"],
+        json!([
+            {"code": "Ten", "title": "Ten", "amount": 1020},
+            {"code": "POT", "title": "POT", "amount": 200, "method": "each", "allocations": [{"path": "$.line_items[1]", "amount": 200}]},
+        ])
+    );
+    let items = json!({"type": "items_discount", "amount": -200});
+    assert_eq!(shown["line_items"][1]["totals"][1], items);
+    assert_eq!(shown["totals"][1], items);
+    assert_eq!(shown["totals"][2], json!({"type": "discount", "display_text": "Ten", "amount": -1020}));
 }
 
 #[test]
@@ -132,7 +153,7 @@ fn extension_fields_appear_only_when_negotiated() {
     assert!(shown["buyer"].get("consent").is_none());
     assert_eq!(shown["ucp"]["capabilities"].as_object().unwrap().len(), 1);
     assert!(shown["messages"].as_array().unwrap().iter().all(|message| message.get("path").is_none()));
-    assert_eq!(shown["totals"][1]["type"], "items_discount");
+    assert_eq!(shown["totals"][1]["type"], "discount");
     // A platform without words for an address cannot send one: the buyer has to.
     assert_eq!(shown["status"], "requires_escalation");
     assert_eq!(shown["messages"][0]["severity"], "requires_buyer_input");
