@@ -222,6 +222,7 @@ mod tests {
         assert_eq!(verdict(&format!("https://a.example/{}", "x".repeat(MAX_URL)), false), "invalid");
     }
 
+    /// Requirements: U-021.
     #[test]
     fn max_age_counts_within_bounds() {
         for (header, seconds) in [
@@ -246,6 +247,7 @@ mod tests {
         format!("http://{address}")
     }
 
+    /// Requirements: U-016, U-019, U-023.
     #[tokio::test]
     async fn a_profile_is_fetched_once_and_every_failure_is_told_apart() {
         let hits: &'static AtomicUsize = Box::leak(Box::default());
@@ -291,5 +293,15 @@ mod tests {
             platforms.profile("http://127.0.0.1:1/closed", None).await,
             Err(Error::Unreachable(Some(_)))
         ));
+    }
+    /// Requirements: U-020.
+    #[tokio::test(start_paused = true)]
+    async fn a_platform_that_does_not_answer_is_given_up() {
+        let router = Router::new().route("/", get(std::future::pending::<()>));
+        let platforms = Platforms::new(&[], true).unwrap();
+        let url = format!("{}/", serve(router).await);
+        let started = tokio::time::Instant::now();
+        assert!(matches!(platforms.profile(&url, None).await, Err(Error::Unreachable(Some(_)))));
+        assert!(started.elapsed() <= DEADLINE + Duration::from_secs(1), "{:?}", started.elapsed());
     }
 }

@@ -14,6 +14,7 @@ mod calls;
 mod demo_contract;
 mod journeys;
 mod letters;
+mod negotiation;
 mod program;
 mod replay;
 mod retries;
