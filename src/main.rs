@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tillgate::{
-    app::{self, DemoOptions},
+    app::{self, DemoOptions, RecordOptions},
     config::Settings,
 };
 
@@ -61,6 +61,22 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Record a shop: a proxy in front of it that writes what passes to a HAR 1.2 file, for `replay`.
+    #[command(after_help = RECORD_HELP)]
+    Record {
+        /// The shop's address, as in a configuration's `store_url`.
+        #[arg(long, value_name = "URL")]
+        store: url::Url,
+        /// Where it stands in for the shop; port 0 takes a free one.
+        #[arg(long, default_value = "127.0.0.1:8790", value_name = "ADDR")]
+        listen: SocketAddr,
+        /// The file to make.
+        #[arg(long, value_name = "FILE.har")]
+        out: PathBuf,
+        /// Write over a file that exists.
+        #[arg(long)]
+        force: bool,
+    },
     /// Start the gateway over recordings (HAR 1.2) instead of a shop.
     Replay {
         /// A HAR file, or a folder of them.
@@ -74,6 +90,18 @@ enum Command {
         listen: SocketAddr,
     },
 }
+
+/// What a recording keeps to itself.
+const RECORD_HELP: &str = "\
+Scrubbed while recording, in requests and answers: cart tokens, nonces, cookies, credentials, API keys, order
+keys, payment data, e-mail addresses, names, companies, streets, towns, postcodes, phone numbers, IP addresses,
+notes, and what plugins keep in order meta. The same value becomes the same stand-in, so that flows join up.
+
+Not scrubbed: countries and states, order and customer numbers, what is bought and when, and personal data under
+names that only a plugin knows. Record a test shop, and read the file before you share it.
+
+It listens on loopback unless told otherwise: whoever reaches it speaks to the shop through it. Ctrl-C ends the
+recording; the file is whole after every exchange, even after kill -9.";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -108,6 +136,9 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let Some(settings) = checked(&config, log) else { return Ok(ExitCode::from(2)) };
             println!("{}", settings.effective());
             eprintln!("{} is in order", config.display());
+        }
+        Command::Record { store, listen, out, force } => {
+            app::record(RecordOptions { store, listen, out, force }, log).await?;
         }
         Command::Replay { fixtures, config, listen } => {
             let settings = match config {

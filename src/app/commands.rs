@@ -5,11 +5,12 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, Environment, demo as settings};
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     config::{Log, LogFormat, Settings},
     store::{
         demo::{DemoShop, Seed, faults, router},
-        tape::{self, Tape},
+        tape::{self, Tape, record::Recorder},
     },
     telemetry,
 };
@@ -134,6 +135,64 @@ pub async fn replay(
     println!("tape {} recorded calls from {}", tape.entries(), fixtures.display());
     let serve = announced(Box::pin(app.run(listener, ops_listener, stop)), public);
     tokio::try_join!(serve, async { Ok(tape_server.await?) })?;
+    Ok(())
+}
+
+/// What `tillgate record` needs to know.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// The shop.
+    pub store: url::Url,
+    /// Where the recorder stands in for it.
+    pub listen: SocketAddr,
+    /// The file to make.
+    pub out: PathBuf,
+    /// Whether an existing file is written over.
+    pub force: bool,
+}
+
+/// How long running calls may take when a recording ends.
+const LAST_CALLS: Duration = Duration::from_secs(30);
+
+/// `tillgate record`: a proxy in front of a shop that writes a HAR file.
+///
+/// # Errors
+/// What keeps it from starting, or what is missing in the file at the end, for people.
+pub async fn record(options: RecordOptions, log: Option<String>) -> anyhow::Result<()> {
+    start_log(log)?;
+    let RecordOptions { store, listen, out, force } = options;
+    let listener = bind(listen, "--listen").await?;
+    let address = listener.local_addr()?;
+    let calls = TaskTracker::new();
+    let recorder = Recorder::start(&store, &out, force, Arc::new(SystemClock), calls.clone())?;
+    tracing::warn!(
+        "meant for test shops: known secrets and personal data are scrubbed, but read {} before you share it",
+        out.display()
+    );
+    if !address.ip().is_loopback() {
+        tracing::warn!("{address} is open to others: whoever reaches it speaks to the shop through it");
+    }
+    let stop = stop_signal();
+    println!("recording {store} to {}", out.display());
+    let server =
+        axum::serve(listener, recorder.router()).with_graceful_shutdown(stop.clone().cancelled_owned());
+    println!("ready http://{address}");
+    let calls_end = async {
+        server.await?;
+        calls.close();
+        calls.wait().await;
+        anyhow::Ok(())
+    };
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(LAST_CALLS).await;
+    };
+    tokio::select! {
+        ended = calls_end => ended?,
+        () = too_late => tracing::warn!("calls that still run are not recorded"),
+    }
+    let entries = recorder.finish()?;
+    tracing::info!("{entries} exchanges recorded in {}", out.display());
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-pub use commands::{DemoOptions, demo, faults_help, replay, serve, shop};
+pub use commands::{DemoOptions, RecordOptions, demo, faults_help, record, replay, serve, shop};
 pub use demo::{demo_pins, demo_settings, replay_settings};
 
 use crate::{

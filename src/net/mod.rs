@@ -51,6 +51,8 @@ pub enum Purpose {
     PlaceOrder,
     /// Platform profiles.
     Profile,
+    /// Calls that a recorder passes on: as [`Purpose::PlaceOrder`], since any of them may be the one that buys.
+    Record,
 }
 
 /// Builds the client for a purpose, with a deadline for connecting; the deadline of the whole call is set
@@ -68,7 +70,7 @@ pub fn client(purpose: Purpose) -> Result<Client, Error> {
         .retry(reqwest::retry::never());
     let builder = match purpose {
         Purpose::Shop => builder.pool_idle_timeout(Duration::from_secs(4)),
-        Purpose::PlaceOrder => builder.pool_max_idle_per_host(0).http1_only(),
+        Purpose::PlaceOrder | Purpose::Record => builder.pool_max_idle_per_host(0).http1_only(),
         Purpose::Profile => builder.pool_max_idle_per_host(1),
     };
     builder.build().map_err(Error::Build)

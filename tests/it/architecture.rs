@@ -171,7 +171,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("store", &["checkout"]),
     ("store::woo", &["checkout", "money", "net", "clock"]),
     ("store::demo", &["clock"]),
-    ("store::tape", &["clock"]),
+    ("store::tape", &["clock", "net"]),
     // Settings become the faces and mappings of payment handlers right where they are read.
     ("config", &["money", "checkout", "protocol"]),
     ("telemetry", &["config"]),

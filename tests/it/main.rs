@@ -16,6 +16,7 @@ mod journeys;
 mod letters;
 mod negotiation;
 mod program;
+mod record;
 mod replay;
 mod retries;
 mod shop_failures;

@@ -78,7 +78,9 @@ pub(super) struct Recording {
     pub(super) name: String,
     /// Literal strings that the recorder put in the place of secrets and personal data.
     pub(super) stand_ins: Vec<String>,
-    /// The exchanges, in order.
+    /// Those of them that a buyer gives.
+    pub(super) personal: Vec<String>,
+    /// The exchanges, in the order in which they began.
     pub(super) entries: Vec<Entry>,
 }
 
@@ -86,6 +88,7 @@ pub(super) struct Recording {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) number: usize,
+    pub(super) started: Option<chrono::DateTime<chrono::Utc>>,
     pub(super) comment: String,
     pub(super) method: String,
     pub(super) url: Url,
@@ -126,17 +129,23 @@ mod wire {
         pub(super) tillgate: Own,
     }
 
-    /// Our own member of `log`.
+    /// Our own member of `log` and of entries.
     #[derive(Default, Deserialize)]
     pub(super) struct Own {
         #[serde(default)]
         pub(super) stand_ins: Vec<String>,
+        #[serde(default)]
+        pub(super) personal: Vec<String>,
     }
 
     #[derive(Deserialize)]
     pub(super) struct Entry {
+        #[serde(default, rename = "startedDateTime")]
+        pub(super) started: Option<String>,
         #[serde(default)]
         pub(super) comment: Option<String>,
+        #[serde(default, rename = "_tillgate")]
+        pub(super) tillgate: Own,
         pub(super) request: Request,
         pub(super) response: Response,
     }
@@ -203,18 +212,40 @@ pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let har: wire::Har = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes))
         .map_err(|source| Error::NotHar { file: file.to_owned(), source })?;
-    let entries = har.log.entries.into_iter().enumerate().map(|(number, value)| {
-        entry(number, value).map_err(|source| Error::Entry { file: file.to_owned(), entry: number, source })
-    });
+    let mut own = har.log.tillgate;
+    let mut entries = Vec::new();
+    for (number, value) in har.log.entries.into_iter().enumerate() {
+        let (entry, listed) = entry(number, value).map_err(|source| Error::Entry {
+            file: file.to_owned(),
+            entry: number,
+            source,
+        })?;
+        entries.push(entry);
+        own.stand_ins.extend(listed.stand_ins);
+        own.personal.extend(listed.personal);
+    }
+    // "Sorted, oldest first" is what HAR 1.2 prefers and does not demand.
+    if entries.iter().all(|entry| entry.started.is_some()) {
+        entries.sort_by_key(|entry| entry.started);
+    }
     Ok(Recording {
         name: file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
-        stand_ins: har.log.tillgate.stand_ins.into_iter().filter(|text| !text.is_empty()).collect(),
-        entries: entries.collect::<Result<_, _>>()?,
+        stand_ins: distinct(own.stand_ins),
+        personal: distinct(own.personal),
+        entries,
     })
 }
 
-fn entry(number: usize, value: Value) -> Result<Entry, EntryError> {
-    let wire::Entry { comment, request, response } = serde_path_to_error::deserialize(value)?;
+fn distinct(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts.dedup();
+    texts.retain(|text| !text.is_empty());
+    texts
+}
+
+fn entry(number: usize, value: Value) -> Result<(Entry, wire::Own), EntryError> {
+    let wire::Entry { started, comment, tillgate, request, response } =
+        serde_path_to_error::deserialize(value)?;
     let status = u16::try_from(response.status)
         .ok()
         .filter(|status| matches!(status, 0 | 200..=599))
@@ -225,8 +256,10 @@ fn entry(number: usize, value: Value) -> Result<Entry, EntryError> {
         Some("base64") => data_encoding::BASE64.decode(text.as_bytes())?,
         Some(other) => return Err(EntryError::Encoding(other.to_owned())),
     };
-    Ok(Entry {
+    let started = started.and_then(|text| chrono::DateTime::parse_from_rfc3339(&text).ok());
+    let entry = Entry {
         number,
+        started: started.map(|moment| moment.to_utc()),
         comment: comment.unwrap_or_default(),
         method: request.method,
         url: Url::parse(&request.url)?,
@@ -235,7 +268,8 @@ fn entry(number: usize, value: Value) -> Result<Entry, EntryError> {
         status,
         headers: response.headers,
         body,
-    })
+    };
+    Ok((entry, tillgate))
 }
 
 #[cfg(test)]

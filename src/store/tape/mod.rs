@@ -26,13 +26,24 @@
 //! ```
 //!
 //! The first live value that meets a stand-in is bound to it for the thread; answers then carry the live one.
-//! A stand-in that the caller saw in an answer first means itself.
+//! A stand-in that the caller saw in an answer first means itself, as an order's key does.
+//!
+//! An entry may list its own in the same way, and say which of them a buyer gives: seeing those in an answer
+//! binds nothing, since another buyer gives another value.
+//!
+//! ```json
+//! {"_tillgate": {"stand_ins": ["city-1.scrubbed", "order-key-1.scrubbed"], "personal": ["city-1.scrubbed"]}}
+//! ```
+//!
+//! Entries are played in the order of `startedDateTime`, where all of a file have one. [`record`] writes such
+//! files.
 
 mod answer;
 mod har;
 mod matching;
 mod orders;
 mod player;
+pub mod record;
 mod thread;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! An exchange belongs to the identity of its `Cart-Token`: the claim `user_id`, since the shop hands out a
 //! new token for the same cart at every turn (a token that is no JWT is its own identity). An exchange whose
 //! call carries none belongs by the token in its answer; a call that names an order, to the thread whose
-//! checkout made that order; any other, to the thread that was being played when it was recorded. What stands
+//! checkout made that order; a look for one buyer's orders, to the thread of that buyer's last checkout; any other, to the thread that was being played when it was recorded. What stands
 //! in a file without any token is a thread of its own, which no buyer owns.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(super) struct Exchange {
     pub(super) answer: Answer,
     /// Recorded tokens that stand somewhere in the answer, and the thread of each.
     pub(super) tokens: Vec<(String, usize)>,
-    /// Stand-ins that stand somewhere in the answer.
+    /// Stand-ins that stand somewhere in the answer, but for those that a buyer gives.
     pub(super) stand_ins: Vec<String>,
 }
 
@@ -85,7 +85,8 @@ pub(super) fn identity(token: &str) -> String {
 
 /// Splits a file into its threads; `first` is the number that the first of them will have.
 pub(super) fn split(recording: Recording, first: usize) -> Vec<Thread> {
-    let Recording { name, stand_ins, mut entries } = recording;
+    let Recording { name, stand_ins, personal, mut entries } = recording;
+    let given_out: Vec<String> = stand_ins.iter().filter(|text| !personal.contains(text)).cloned().collect();
     // Calls that the shop itself made (webhooks) have another host: they are nothing to answer.
     let host = entries.first().map(|entry| entry.url.host_str().map(str::to_owned));
     entries.retain(|entry| host.as_ref().is_some_and(|host| host.as_deref() == entry.url.host_str()));
@@ -117,7 +118,7 @@ pub(super) fn split(recording: Recording, first: usize) -> Vec<Thread> {
         if call.is_write() {
             thread.writes.push(thread.exchanges.len());
         }
-        thread.exchanges.push(exchange(entry, call, &files.tokens, first, &stand_ins));
+        thread.exchanges.push(exchange(entry, call, &files.tokens, first, &given_out));
     }
     threads
 }
@@ -153,6 +154,7 @@ struct Sorter {
     identities: BTreeMap<String, usize>,
     tokens: BTreeMap<String, usize>,
     orders: BTreeMap<String, usize>,
+    buyers: BTreeMap<String, usize>,
 }
 
 impl Sorter {
@@ -168,6 +170,12 @@ impl Sorter {
         }
         if let Some(id) = call.order_id() {
             return self.orders.get(id).copied().or(thread);
+        }
+        if let Some(email) = call.looks_for_orders_of() {
+            return self.buyers.get(&email.to_lowercase()).copied().or(thread);
+        }
+        if let (Some(sent), Some(thread)) = (call.sent_checkout(), thread) {
+            self.buyers.insert(sent.email.to_lowercase(), thread);
         }
         let made = answer.as_ref().and_then(|value| value.get("order_id")).and_then(Value::as_u64);
         if let (Some(order), Some(thread)) = (made, thread) {

@@ -149,7 +149,19 @@ impl TestApp {
         Self { router: app.router(), app, behind, clock, shop_url, folder, tune, probe: probe() }
     }
 
-    /// A gateway over recordings of `fixtures/store`.
+    /// The demo with something in front of its shops: `between` is told where they are, and says where the
+    /// gateway shall look for them.
+    pub async fn behind(between: impl AsyncFnOnce(String) -> String) -> Self {
+        let app = Self::new().await;
+        let address = between(app.shop_url.clone()).await;
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let settings = app::demo_settings(&address, &folder.path().join("gateway")).unwrap();
+        let environment = Environment { clock: app.clock.clone(), pins: app::demo_pins() };
+        let gateway = App::build(&settings, environment).unwrap();
+        Self { router: gateway.router(), app: gateway, folder, ..app }
+    }
+
+    /// A gateway over recordings: a file of `fixtures/store`, or any other by its whole path.
     pub async fn replay(fixture: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/store").join(fixture);
         let shop_url = listen(tape::router(Arc::new(Tape::load(&path).unwrap()))).await;

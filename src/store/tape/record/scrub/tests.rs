@@ -1,0 +1,238 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn scrubber() -> Scrubber {
+    Scrubber::new(&url::Url::parse("http://127.0.0.1:8789/").unwrap())
+}
+
+/// As an exchange is scrubbed: once to learn, once to write.
+fn scrubbed(scrubber: &mut Scrubber, side: Side, body: &Value) -> Value {
+    scrubber.json_text(&body.to_string(), side);
+    serde_json::from_str(&scrubber.json_text(&body.to_string(), side)).unwrap()
+}
+
+fn token(user: &str, turn: u32) -> String {
+    let part = data_encoding::BASE64URL_NOPAD;
+    let (head, claims) = (part.encode(br#"{"alg":"HS256"}"#), json!({ "user_id": user, "iat": turn }));
+    format!("{head}.{}.sig-{turn}", part.encode(claims.to_string().as_bytes()))
+}
+
+fn anna() -> Value {
+    json!({ "first_name": "Ann", "last_name": "Musterfrau", "company": "Muster & Söhne", "address_1": "Musterweg 5",
+        "address_2": "", "city": "Ulm", "state": "DE-BW", "postcode": "89073", "country": "DE",
+        "phone": "+49 731 1234567", "email": "Ann@Example.com" })
+}
+
+#[test]
+fn an_address_becomes_stand_ins_but_for_country_and_state() {
+    let mut scrubber = scrubber();
+    let body = json!({ "billing_address": anna(), "shipping_address": anna() });
+    let address = json!({ "first_name": "first-name-1.scrubbed", "last_name": "last-name-1.scrubbed",
+        "company": "company-1.scrubbed", "address_1": "street-1.scrubbed", "address_2": "", "city": "city-1.scrubbed",
+        "state": "DE-BW", "postcode": "postcode-1.scrubbed", "country": "DE", "phone": "phone-1.scrubbed",
+        "email": "buyer-1@scrubbed.invalid" });
+    let found = scrubbed(&mut scrubber, Side::Request, &body);
+    assert_eq!(found, json!({ "billing_address": address, "shipping_address": address }));
+}
+
+#[test]
+fn a_value_that_comes_back_in_another_form_has_the_same_stand_in() {
+    let mut scrubber = scrubber();
+    scrubbed(&mut scrubber, Side::Request, &anna());
+    let answer = json!({ "billing_address": { "last_name": "MUSTERFRAU ", "company": "Muster &amp; S\u{f6}hne",
+        "postcode": "89 073", "phone": "+497311234567", "email": "ann@example.com", "city": "ULM" },
+        "message": "Dear Ann Musterfrau of Muster &amp; Söhne in 89073: musterfrau",
+        "page": "https://x.example/?mail=ann%40example.com&who=Muster+%26+S%C3%B6hne",
+        "escaped": "Muster & S\\u00f6hne", "city_alone": "ulm", "call": "Call 497311234567 now" });
+    let found = scrubbed(&mut scrubber, Side::Answer, &answer);
+    let address = json!({ "last_name": "last-name-1.scrubbed", "company": "company-1.scrubbed",
+        "postcode": "postcode-1.scrubbed", "phone": "phone-1.scrubbed", "email": "buyer-1@scrubbed.invalid",
+        "city": "city-1.scrubbed" });
+    assert_eq!(found["billing_address"], address);
+    assert_eq!(
+        found["message"],
+        "Dear first-name-1.scrubbed last-name-1.scrubbed of company-1.scrubbed in postcode-1.scrubbed: \
+         last-name-1.scrubbed"
+    );
+    assert_eq!(found["page"], "https://x.example/?mail=buyer-1@scrubbed.invalid&who=company-1.scrubbed");
+    assert_eq!(found["escaped"], "company-1.scrubbed");
+    assert_eq!(found["city_alone"], "city-1.scrubbed");
+    assert_eq!(found["call"], "Call phone-1.scrubbed now");
+}
+
+#[test]
+fn what_the_shop_says_of_its_own_stays() {
+    let mut scrubber = scrubber();
+    let buyer = json!({ "first_name": "Simple", "last_name": "Processing", "city": "Red", "postcode": "2300",
+        "address_1": "10115", "company": "Summer Dress" });
+    scrubbed(&mut scrubber, Side::Request, &buyer);
+    let own = json!({ "status": "processing", "type": "simple", "items": [{ "id": 19, "name": "Summer dress",
+        "sku": "summer dress", "description": "A Summer Dress", "prices": { "price": "2300" },
+        "variation": [{ "raw_attribute": "colour", "attribute": "Colour", "value": "Blue" }] }],
+        "totals": { "total_price": "10115", "currency_code": "EUR" }, "order_number": "10115", "order_id": 2300 });
+    assert_eq!(scrubbed(&mut scrubber, Side::Answer, &own), own);
+}
+
+#[test]
+fn a_text_that_holds_nothing_stays_as_it_was_written() {
+    let text = "{\"b\": 1.50,\"a\":\"\\u00e4\"}";
+    assert_eq!(scrubber().json_text(text, Side::Answer), text);
+}
+
+#[test]
+fn tokens_of_one_cart_have_one_stand_in_wherever_they_stand() {
+    let mut scrubber = scrubber();
+    assert_eq!(scrubber.header("Cart-Token", &token("t_1", 1)), "cart-1.scrubbed");
+    assert_eq!(scrubber.header("Cart-Token", &token("t_2", 1)), "cart-2.scrubbed");
+    let batch = json!({ "requests": [{ "path": "/wc/store/v1/cart/add-item?_fields=errors",
+        "headers": { "Cart-Token": token("t_1", 7), "Nonce": "a1f226c94c", "Authorization": "Basic abc" },
+        "body": { "id": 19, "quantity": 1 } }] });
+    let found = scrubbed(&mut scrubber, Side::Request, &batch);
+    let headers = json!({ "Cart-Token": "cart-1.scrubbed", "Nonce": "nonce-1.scrubbed",
+        "Authorization": "secret-1.scrubbed" });
+    assert_eq!(found["requests"][0]["headers"], headers);
+    assert_eq!(found["requests"][0]["body"], batch["requests"][0]["body"]);
+    assert_eq!(found["requests"][0]["path"], batch["requests"][0]["path"]);
+    let told = format!("token {} and nonce A1F226C94C", token("t_2", 9));
+    assert_eq!(scrubber.text(&told, scan::Reach::Strong), "token cart-2.scrubbed and nonce nonce-1.scrubbed");
+}
+
+#[test]
+fn credentials_are_hidden_in_headers_and_wherever_they_come_back() {
+    let mut scrubber = scrubber();
+    let basic = data_encoding::BASE64.encode(b"ck_readonly:cs_verysecret");
+    assert_eq!(scrubber.header("Authorization", &format!("Basic {basic}")), "Basic scrubbed");
+    assert_eq!(scrubber.header("Cookie", "a=1; session=t_0123456789abcdef"), "scrubbed");
+    assert_eq!(scrubber.header("X-Some-Plugin", "anything"), "scrubbed");
+    assert_eq!(scrubber.header("Content-Type", "application/json"), "application/json");
+    let told = scrubber.text("no cs_verysecret, ck_readonly or t_0123456789abcdef here", scan::Reach::Strong);
+    assert!(
+        ["verysecret", "readonly", "0123456789abcdef"].iter().all(|secret| !told.contains(secret)),
+        "{told}"
+    );
+    let found = scrubber.pairs("/wp-json/wc/v3/orders", "consumer_key=ck_abc&consumer_secret=cs_abc&page=2");
+    let values: Vec<&str> = found.iter().map(|(_, value)| value.as_str()).collect();
+    assert!(
+        values[0].ends_with(".scrubbed") && values[1].ends_with(".scrubbed") && values[2] == "2",
+        "{found:?}"
+    );
+}
+
+#[test]
+fn payment_data_is_hidden_and_the_method_is_not() {
+    let mut scrubber = scrubber();
+    let body = json!({ "payment_method": "agent_token", "payment_data": [{ "key": "token", "value": "tok_ok" },
+        { "key": "payment_method", "value": "agent_token" }, { "key": "number", "value": 4_242_424_242_424_242_u64 },
+        { "key": "save", "value": false }], "customer_note": "Ring twice at Musterfrau's",
+        "additional_fields": { "acme/vat": "DE123456789" },
+        "extensions": { "acme": { "gift": "To my dear Bob" }, "woocommerce/order-attribution": {
+            "utm_id": "corr_1", "utm_source": "agent", "user_agent": "Firefox", "referrer": "https://me.example" } } });
+    let found = scrubbed(&mut scrubber, Side::Request, &body);
+    assert_eq!(found["payment_method"], "agent_token");
+    let data = json!([{ "key": "token", "value": "payment-1.scrubbed" },
+        { "key": "payment_method", "value": "agent_token" }, { "key": "number", "value": "payment-2.scrubbed" },
+        { "key": "save", "value": false }]);
+    assert_eq!(found["payment_data"], data);
+    assert_eq!(found["customer_note"], "note-1.scrubbed");
+    assert_eq!(found["additional_fields"]["acme/vat"], "field-1.scrubbed");
+    assert_eq!(found["extensions"]["acme"]["gift"], "field-2.scrubbed");
+    let attribution = &found["extensions"]["woocommerce/order-attribution"];
+    assert_eq!((&attribution["utm_id"], &attribution["utm_source"]), (&json!("corr_1"), &json!("agent")));
+    assert!(attribution["user_agent"].as_str().unwrap().ends_with(".scrubbed"));
+    assert!(attribution["referrer"].as_str().unwrap().ends_with(".scrubbed"));
+    let answer = json!({ "payment_result": { "payment_status": "success", "payment_details": [
+        { "key": "result", "value": "success" }, { "key": "intent", "value": "pi_3abc_secret_def" },
+        { "key": "redirect", "value": "https://x.example/thanks/?key=wc_order_Ps1Ooje5VVg4W" }] },
+        "order_key": "wc_order_Ps1Ooje5VVg4W" });
+    let found = scrubbed(&mut scrubber, Side::Answer, &answer);
+    let details = &found["payment_result"]["payment_details"];
+    assert_eq!(details[0]["value"], "success");
+    assert_eq!(details[1]["value"], "secret-1.scrubbed");
+    assert_eq!(details[2]["value"], "https://x.example/thanks/?key=order-key-1.scrubbed");
+    assert_eq!(found["order_key"], "order-key-1.scrubbed");
+}
+
+#[test]
+fn meta_of_orders_is_hidden_unless_it_is_known_to_say_nothing() {
+    let meta = json!([{ "id": 1, "meta_data": [
+        { "id": 1, "key": "_wc_order_attribution_utm_id", "value": "corr_1" },
+        { "id": 2, "key": "_wc_order_attribution_user_agent", "value": "Mozilla/5.0 (Linux)" },
+        { "id": 3, "key": "_stripe_customer_id", "value": "cus_abcdef" },
+        { "id": 4, "key": "_billing_address_index", "value": "Ann Musterfrau Ulm" }] }]);
+    let found = scrubbed(&mut scrubber(), Side::Answer, &meta);
+    let value = |at: usize| found[0]["meta_data"][at]["value"].as_str().unwrap().to_owned();
+    assert_eq!((value(0).as_str(), value(2).as_str()), ("corr_1", "value-1.scrubbed"));
+    assert_eq!((value(1).as_str(), value(3).as_str()), ("browser-1.scrubbed", "street-1.scrubbed"));
+    assert_eq!(found[0]["meta_data"][3]["key"], "_billing_address_index");
+}
+
+#[test]
+fn queries_forms_and_texts_are_scrubbed_by_their_names() {
+    let mut scrubber = scrubber();
+    let order =
+        scrubber.pairs("/wp-json/wc/store/v1/order/7", "key=secretkey&billing_email=ann%40example.com");
+    assert_eq!(order[0].1, "order-key-1.scrubbed");
+    assert_eq!(order[1].1, "buyer-1@scrubbed.invalid");
+    let form = scrubber.pairs("/", "billing_address%5Bfirst_name%5D=Ann&add-to-cart=19");
+    assert_eq!((form[0].1.as_str(), form[1].1.as_str()), ("first-name-1.scrubbed", "19"));
+    let page = "<b>Fatal</b> {\"email\" : \"bob@example.org\", \"last_name\":\"O\\\"Hara\"} \
+                <a href=\"/x?billing_city=Neu+Ulm&amp;phone=123\">";
+    let found = scrubber.text(page, scan::Reach::All);
+    assert_eq!(
+        found,
+        "<b>Fatal</b> {\"email\" : \"buyer-2@scrubbed.invalid\", \"last_name\":\"last-name-1.scrubbed\"} \
+         <a href=\"/x?billing_city=city-1.scrubbed&amp;phone=phone-1.scrubbed\">"
+    );
+    assert_eq!(
+        scrubber.text("see http://127.0.0.1:8789/shop and http:\\/\\/127.0.0.1:8789", scan::Reach::Strong),
+        format!("see {SHOP}/shop and {SHOP}")
+    );
+    assert_eq!(
+        scrubber.text("http://127.0.0.1:87890/ logo@2x.png _wc_order_attribution_utm_id", scan::Reach::All),
+        "http://127.0.0.1:87890/ logo@2x.png _wc_order_attribution_utm_id"
+    );
+}
+
+#[test]
+fn json_behind_noise_is_scrubbed_as_json() {
+    let text = "<b>Notice</b>: {here} bob@example.org\n{\"first_name\":\"Zoe\",\"id\":1}";
+    let found = scrubber().json_text(text, Side::Answer);
+    assert_eq!(
+        found,
+        "<b>Notice</b>: {here} buyer-1@scrubbed.invalid\n{\"first_name\":\"first-name-1.scrubbed\",\"id\":1}"
+    );
+}
+
+#[test]
+fn an_exchange_lists_its_stand_ins_and_says_which_a_buyer_gives() {
+    let mut scrubber = scrubber();
+    scrubber.json_text(&anna().to_string(), Side::Request);
+    scrubber.begin();
+    scrubber.header("Cart-Token", &token("t_1", 1));
+    scrubber.json_text("{\"email\":\"ann@example.com\",\"order_key\":\"wc_order_abcdefgh1\"}", Side::Answer);
+    let used = scrubber.used();
+    assert_eq!(used.all, ["buyer-1@scrubbed.invalid", "order-key-1.scrubbed"]);
+    assert_eq!(used.personal, ["buyer-1@scrubbed.invalid"]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,80}", json in "[\\[\\]{}\":,a-z@.%&?=;\\\\ ]{0,60}") {
+        let mut scrubber = scrubber();
+        scrubber.json_text(&anna().to_string(), Side::Request);
+        scrubber.json_text(&text, Side::Answer);
+        scrubber.json_text(&json, Side::Request);
+        scrubber.pairs("/x", &json);
+        scrubber.header(&text, &json);
+    }
+
+    #[test]
+    fn a_scrubbed_text_is_not_scrubbed_again(name in "[A-Z][a-z]{5,9}", around in "[a-z ]{0,9}") {
+        let mut scrubber = scrubber();
+        let body = json!({ "last_name": name, "text": format!("{around} {name}, {around}") });
+        let once = scrubbed(&mut scrubber, Side::Request, &body);
+        proptest::prop_assert!(!once.to_string().contains(&name));
+        proptest::prop_assert_eq!(scrubbed(&mut scrubber, Side::Request, &once), once);
+    }
+}
