@@ -53,7 +53,8 @@ async fn an_entry_has_what_har_demands() {
     .await;
     let call =
         bench.post("/wp-json/x?b=2&a=%20").header("Content-Type", "application/json").body("{\"c\":3}");
-    call.header("Cookie", "login=admin%7C12345678").send().await.unwrap();
+    let answer = call.header("Cookie", "login=admin%7C12345678").send().await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "{\"a\": 1}");
     let entries = bench.entries();
     let entry = &entries[0];
     assert!(chrono::DateTime::parse_from_rfc3339(entry["startedDateTime"].as_str().unwrap()).is_ok());

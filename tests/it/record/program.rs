@@ -1,11 +1,12 @@
 //! The program: recorded, killed with `kill -9`, and replayed without the shop.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use axum::{Router, extract::RawQuery};
 use futures::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{ANN, FRIEDELINDE, Person, SAM, assert_absent, entries};
 use crate::support::{
@@ -134,7 +135,7 @@ async fn a_recorder_killed_while_it_writes_leaves_a_whole_file() {
     // Long answers, so that there is always one in the making.
     let answer = async |RawQuery(query): RawQuery| -> axum::Json<Value> {
         let items: Vec<Value> =
-            (0..3_000).map(|item| json!({ "item": item, "text": "x".repeat(60) })).collect();
+            (0..1_500).map(|item| json!({ "item": item, "text": "x".repeat(60) })).collect();
         axum::Json(json!({ "query": query, "items": items }))
     };
     let shop = listen(Router::new().fallback(answer)).await;
@@ -175,6 +176,50 @@ async fn a_recorder_killed_while_it_writes_leaves_a_whole_file() {
     let recorder = Program::start(&again).await;
     assert!(entries(&folder.path().join("1.har")).is_empty());
     recorder.kill();
+}
+
+#[tokio::test]
+async fn a_recorder_that_is_told_to_stop_lets_the_last_call_end() {
+    let (asked, answered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (seen, go) = (Arc::clone(&asked), Arc::clone(&answered));
+    let shop = Router::new().fallback(async move || {
+        seen.notify_one();
+        go.notified().await;
+        "{\"order_id\":7}"
+    });
+    let shop = listen(shop).await;
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("last.har");
+    let recorder = Program::start(&[
+        "record",
+        "--store",
+        &shop,
+        "--listen",
+        "127.0.0.1:0",
+        "--out",
+        out.to_str().unwrap(),
+    ])
+    .await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = recorder.address.clone();
+    let last = tokio::spawn(client.post(format!("{address}/wp-json/wc/store/v1/checkout")).body("{}").send());
+    asked.notified().await;
+    let ended = tokio::spawn(recorder.terminated());
+    // New calls are not taken any more, the running one goes on.
+    let mut pause = tokio::time::interval(std::time::Duration::from_millis(20));
+    let host = address.trim_start_matches("http://").to_owned();
+    for round in 0.. {
+        pause.tick().await;
+        if tokio::net::TcpStream::connect(&host).await.is_err() {
+            break;
+        }
+        assert!(round < 500, "it still listens");
+    }
+    answered.notify_one();
+    assert_eq!(last.await.unwrap().unwrap().text().await.unwrap(), "{\"order_id\":7}");
+    assert!(ended.await.unwrap().success());
+    assert_eq!(entries(&out)[0]["response"]["content"]["text"], "{\"order_id\":7}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
 
 #[tokio::test]

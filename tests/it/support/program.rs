@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
     time::Duration,
 };
 
@@ -51,6 +51,16 @@ impl Program {
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Asks it to end (SIGTERM) and waits until it has.
+    pub async fn terminated(mut self) -> ExitStatus {
+        let end = move || {
+            let pid = self.child.id().to_string();
+            assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+            self.child.wait().unwrap()
+        };
+        tokio::task::spawn_blocking(end).await.unwrap()
     }
 
     /// A UCP call; the answer's status and body.

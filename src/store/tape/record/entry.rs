@@ -1,5 +1,8 @@
 //! One exchange as an entry of HAR 1.2, scrubbed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
@@ -13,6 +16,8 @@ const LONGEST: usize = 8 << 20;
 pub(super) struct Kept {
     bytes: Vec<u8>,
     size: usize,
+    /// What passed after it was cut.
+    more: Arc<AtomicUsize>,
 }
 
 impl Kept {
@@ -29,8 +34,14 @@ impl Kept {
         self.size > LONGEST
     }
 
-    pub(super) const fn size(&self) -> usize {
-        self.size
+    /// In all, so far.
+    pub(super) fn size(&self) -> usize {
+        self.size.saturating_add(self.more.load(Ordering::Relaxed))
+    }
+
+    /// Counts what passes without being pushed.
+    pub(super) fn counter(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.more)
     }
 }
 
@@ -120,10 +131,10 @@ fn request(scrubber: &mut Scrubber, asked: &Asked) -> (Value, Comments) {
         "headers": lines(scrubber, &asked.headers),
         "queryString": named.collect::<Vec<_>>(),
         "headersSize": -1,
-        "bodySize": asked.body.size,
+        "bodySize": asked.body.size(),
     });
     let mut comments = Comments::new();
-    if asked.body.size > 0 {
+    if asked.body.size() > 0 {
         let mime = header(&asked.headers, "content-type");
         let text = match body(scrubber, Side::Request, asked, mime, "", &asked.body) {
             Shown::Text(text) => text,
@@ -146,7 +157,7 @@ fn request(scrubber: &mut Scrubber, asked: &Asked) -> (Value, Comments) {
 fn response(scrubber: &mut Scrubber, asked: &Asked, answered: &Answered) -> (Value, Option<&'static str>) {
     let mime = header(&answered.headers, "content-type");
     let coding = header(&answered.headers, "content-encoding");
-    let mut content = json!({ "size": answered.body.size, "mimeType": mime });
+    let mut content = json!({ "size": answered.body.size(), "mimeType": mime });
     let mut comment = (answered.status == 0).then_some("the answer did not come, or broke off");
     if answered.status != 0
         && let Some(members) = content.as_object_mut()
@@ -173,7 +184,7 @@ fn response(scrubber: &mut Scrubber, asked: &Asked, answered: &Answered) -> (Val
         "content": content,
         "redirectURL": scrubber.header("location", location),
         "headersSize": -1,
-        "bodySize": answered.body.size,
+        "bodySize": answered.body.size(),
     });
     (response, comment)
 }

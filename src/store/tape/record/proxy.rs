@@ -9,7 +9,7 @@
 //!   idle one can swallow it.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -79,6 +79,10 @@ pub(super) async fn forward(State(inner): State<Arc<Inner>>, request: Request) -
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let mut call = inner.client.request(parts.method.clone(), inner.address(&parts)).timeout(DEADLINE);
     if kept.is_cut() {
+        let passed = kept.counter();
+        let chunks = chunks.inspect(move |chunk| {
+            passed.fetch_add(chunk.as_ref().map_or(0, Bytes::len), Ordering::Relaxed);
+        });
         let front = futures::stream::iter(front.into_iter().map(Ok));
         call = call.body(reqwest::Body::wrap_stream(front.chain(chunks)));
     } else {
