@@ -16,7 +16,7 @@ const DECLINE: &str = "39a-journey-decline-and-retry.har";
 const VIRTUAL: &str = "39c-journey-virtual.har";
 const VARIATION: &str = "39e-journey-variation.har";
 
-fn fixture(name: &str) -> PathBuf {
+pub fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/store").join(name)
 }
 
@@ -112,7 +112,11 @@ fn acp_choice(option: &str, item: &str) -> Value {
 
 #[tokio::test]
 async fn a_purchase_over_ucp_runs_from_its_recording() {
-    let app = TestApp::replay(PLAIN).await;
+    plain_purchase(&TestApp::replay(PLAIN).await).await;
+}
+
+/// The purchase of `38a-journey-plain.har`.
+pub async fn plain_purchase(app: &TestApp) {
     let ucp = app.ucp();
     let created = ucp.create(ucp_body(&mugs_and_more(), anna(), &berlin(), None)).await.expect(201);
     assert_eq!(created.total("total"), 4426);
@@ -180,7 +184,11 @@ async fn a_declined_purchase_over_ucp_is_paid_at_the_second_attempt() {
 
 #[tokio::test]
 async fn a_declined_purchase_over_acp_is_paid_at_the_second_attempt() {
-    let app = TestApp::replay(DECLINE).await;
+    declined_purchase(&TestApp::replay(DECLINE).await).await;
+}
+
+/// The purchase of `39a-journey-decline-and-retry.har`.
+pub async fn declined_purchase(app: &TestApp) {
     let acp = app.acp();
     let id = acp.create(acp_lines("24", 1, "eur")).await.expect(201).id();
     let address = json!({"name": "Sam Sample", "line_one": "1 Main St", "line_two": "Apt 2",
@@ -197,7 +205,7 @@ async fn a_declined_purchase_over_acp_is_paid_at_the_second_attempt() {
     app.pass(3);
     let paid = acp.complete(&id, "tok_ok").await.expect(200);
     assert_acp_order(&paid, DECLINE);
-    assert_eq!(orders(&app, "sam@example.com").await.len(), 1);
+    assert_eq!(orders(app, "sam@example.com").await.len(), 1);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use axum::Router;
+use axum::{Router, body::Body, response::Response};
 use serde_json::{Value, json};
 use tillgate::{
     clock::SystemClock,
@@ -19,6 +19,7 @@ use tillgate::{
 };
 use tokio_util::task::TaskTracker;
 
+use crate::replay;
 use crate::support::{
     Acp, Reply, TestApp, Ucp,
     clients::{acp_lines, lines},
@@ -423,4 +424,48 @@ async fn d13_no_secret_stands_in_the_file_and_another_buyer_is_played_with_his_o
     let meta = list[0]["meta_data"].as_array().unwrap();
     assert!(meta.iter().any(|entry| entry["value"] == "corr_second"), "{list}");
     assert!(!list.to_string().contains("corr_first"));
+}
+
+/// Sends a recording's calls through a recorder, to a shop that gives the recorded answers.
+async fn recorded_again(name: &str) -> Bench {
+    let har: Value = serde_json::from_slice(&std::fs::read(replay::fixture(name)).unwrap()).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap().clone();
+    let answers = Arc::new(std::sync::Mutex::new(entries.clone().into_iter()));
+    let shop = Router::new().fallback(async move || {
+        let response = answers.lock().unwrap().next().unwrap()["response"].clone();
+        let mut answer =
+            Response::builder().status(u16::try_from(response["status"].as_u64().unwrap()).unwrap());
+        for line in response["headers"].as_array().unwrap() {
+            answer = answer.header(line["name"].as_str().unwrap(), line["value"].as_str().unwrap());
+        }
+        answer.body(Body::from(response["content"]["text"].as_str().unwrap_or_default().to_owned())).unwrap()
+    });
+    let bench = Bench::of(shop).await;
+    for entry in &entries {
+        let request = &entry["request"];
+        let url = request["url"].as_str().unwrap().replace("https://shop.example.com", &bench.address);
+        let mut call = bench.client.request(request["method"].as_str().unwrap().parse().unwrap(), url);
+        for line in request["headers"].as_array().unwrap() {
+            call = call.header(line["name"].as_str().unwrap(), line["value"].as_str().unwrap());
+        }
+        let text = request["postData"]["text"].as_str().unwrap_or_default().to_owned();
+        call.body(text).send().await.unwrap().bytes().await.unwrap();
+    }
+    assert_eq!(bench.entries().len(), entries.len());
+    bench
+}
+
+#[tokio::test]
+async fn recordings_of_a_real_shop_play_after_scrubbing_as_before() {
+    let bench = recorded_again("38a-journey-plain.har").await;
+    let names =
+        ["Muster", "Musterweg", "anna@example.com", "+49301234567", "eyJ", "wc_order_P", "ring twice"];
+    assert_absent(&bench.out, &names, &["Anna", "Berlin", "10115", "tok_ok"]);
+    replay::plain_purchase(&TestApp::replay(bench.out.to_str().unwrap()).await).await;
+
+    let bench = recorded_again("39a-journey-decline-and-retry.har").await;
+    let names =
+        ["Sample", "sam@example.com", "Beverly Hills", "3105550100", "1 Main St", "eyJ", "tok_declined"];
+    assert_absent(&bench.out, &names, &["Sam", "90210", "Apt 2"]);
+    replay::declined_purchase(&TestApp::replay(bench.out.to_str().unwrap()).await).await;
 }

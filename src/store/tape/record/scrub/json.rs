@@ -132,7 +132,7 @@ impl Scrubber {
         let pairs: Vec<(String, String)> =
             pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
         let order = path.contains("/order/") || path.contains("order-received") || path.contains("order-pay");
-        let people = path.contains("/wc/v3/");
+        let people = path.contains("/wc/v3/orders") || path.contains("/wc/v3/customers");
         pairs
             .into_iter()
             .map(|(name, value)| {

@@ -43,6 +43,11 @@ impl Kind {
         )
     }
 
+    /// Whether the value may be anything, a common word too.
+    pub(super) const fn is_anything(self) -> bool {
+        matches!(self, Self::Payment | Self::Field | Self::Value)
+    }
+
     /// The stand-in with a number. None of them is a part of another.
     pub(super) fn stand_in(self, number: usize) -> String {
         let label = match self {

@@ -10,6 +10,7 @@
 //! | secrets, e-mail addresses | everywhere, as a part of a text too |
 //! | other text of 6 letters or more | as a part of every text that is not the shop's own word (a status, an amount, a product's name) |
 //! | shorter text | where it is a whole text |
+//! | fields and meta of plugins, payment data: a single word of letters alone | under their names only |
 //! | numbers of 8 digits or more (5 in prose) | where they stand alone; shorter ones only under their names |
 //!
 //! Upper case, spaces around, HTML, percent and JSON escapes do not hide a value. Each exchange is gone through
@@ -137,7 +138,8 @@ impl Scrubber {
     /// The stand-in of a value; an empty one stays empty.
     fn put(&mut self, kind: Kind, value: &str) -> String {
         let method = kind == Kind::Payment && self.methods.contains(value);
-        if value.trim().is_empty() || method || self.texts.contains(value) {
+        let answer = kind.is_anything() && matches!(value.trim(), "yes" | "no" | "true" | "false");
+        if value.trim().is_empty() || method || answer || self.texts.contains(value) {
             return value.to_owned();
         }
         let index = self.learn(kind, value);
@@ -183,7 +185,11 @@ impl Scrubber {
             (false, 5..) => Edge::NumberInProse,
             (false, _) => return,
         };
-        if edge == Edge::Any && plain.chars().count() < DISTINCTIVE {
+        let short = plain.chars().count() < DISTINCTIVE;
+        if edge == Edge::Any && kind.is_anything() && (short || plain.chars().all(char::is_alphabetic)) {
+            return; // a word of everybody's: "completed", "evening"
+        }
+        if edge == Edge::Any && short {
             self.whole.entry(folded(&plain)).or_insert(index);
             return;
         }

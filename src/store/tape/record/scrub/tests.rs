@@ -159,12 +159,18 @@ fn meta_of_orders_is_hidden_unless_it_is_known_to_say_nothing() {
         { "id": 1, "key": "_wc_order_attribution_utm_id", "value": "corr_1" },
         { "id": 2, "key": "_wc_order_attribution_user_agent", "value": "Mozilla/5.0 (Linux)" },
         { "id": 3, "key": "_stripe_customer_id", "value": "cus_abcdef" },
-        { "id": 4, "key": "_billing_address_index", "value": "Ann Musterfrau Ulm" }] }]);
+        { "id": 4, "key": "_billing_address_index", "value": "Ann Musterfrau Ulm" },
+        { "id": 5, "key": "is_vat_exempt", "value": "no" }, { "id": 6, "key": "_phase", "value": "evening" }],
+        "answer": "no", "when": "evening", "who": "cus_abcdef" }]);
     let found = scrubbed(&mut scrubber(), Side::Answer, &meta);
     let value = |at: usize| found[0]["meta_data"][at]["value"].as_str().unwrap().to_owned();
     assert_eq!((value(0).as_str(), value(1).as_str()), ("corr_1", "value-1.scrubbed"));
     assert_eq!((value(2).as_str(), value(3).as_str()), ("value-2.scrubbed", "street-1.scrubbed"));
     assert_eq!(found[0]["meta_data"][3]["key"], "_billing_address_index");
+    assert_eq!((value(4).as_str(), value(5).as_str()), ("no", "value-3.scrubbed"));
+    // Common words stay elsewhere, what can only be meant once does not.
+    assert_eq!((&found[0]["answer"], &found[0]["when"]), (&json!("no"), &json!("evening")));
+    assert_eq!(found[0]["who"], "value-2.scrubbed");
 }
 
 #[test]
