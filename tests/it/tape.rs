@@ -371,6 +371,32 @@ async fn stand_ins_bind_at_first_use_and_come_back_as_the_live_value() {
 }
 
 #[tokio::test]
+async fn what_a_buyer_gives_is_not_bound_by_an_answer_that_shows_it_first() {
+    let mut cart = entry("GET", CART, RECORDED, None, &json!({ "city": "city-1.scrubbed" }));
+    let body = json!({ "city": "city-1.scrubbed", "card": "payment-1.scrubbed" });
+    let answer = json!({ "order_key": "order-key-1.scrubbed", "city": "city-1.scrubbed" });
+    let mut placed = entry("POST", CHECKOUT, RECORDED, Some(&body), &answer);
+    cart["_tillgate"] = json!({ "stand_ins": ["city-1.scrubbed"], "personal": ["city-1.scrubbed"] });
+    let personal = ["city-1.scrubbed", "payment-1.scrubbed"];
+    let all = [&personal[..], &["order-key-1.scrubbed"]].concat();
+    placed["_tillgate"] = json!({ "stand_ins": all, "personal": personal });
+    let order = "/wp-json/wc/store/v1/order/7?key=order-key-1.scrubbed";
+    let order = entry("GET", order, None, None, &json!({}));
+    let shop = Shop::of_entries(&json!({}), &[cart, placed, order]);
+    let token = shop.token().await;
+    let shown = shop.call("GET", CART, Some(&token), None).await.ok();
+    assert_eq!(shown.body["city"], "city-1.scrubbed");
+    // A number that was scrubbed is a text in the recording.
+    let body = json!({ "city": "Ulm", "card": 4_242_424_242_u64 });
+    let placed = shop.call("POST", CHECKOUT, Some(&token), Some(&body)).await.ok();
+    assert_eq!(placed.body["city"], "Ulm");
+    // The order's key is the shop's to give: seen once, it means itself.
+    let key = |key: &str| format!("/wp-json/wc/store/v1/order/7?key={key}");
+    assert_eq!(shop.call("GET", &key("another"), None, None).await.status, 501);
+    shop.call("GET", &key("order-key-1.scrubbed"), None, None).await.ok();
+}
+
+#[tokio::test]
 async fn two_buyers_never_share_a_thread() {
     let shop = Shop::of(&["39c-journey-virtual.har"]);
     let (one, two) = (shop.token().await, shop.token().await);
