@@ -6,7 +6,7 @@
 //! - `proxy.rs` passes calls on and copies them, `entry.rs` writes an exchange as an entry, `scrub` puts
 //!   stand-ins in the place of secrets and personal data.
 //! - An entry's `_tillgate.stand_ins` lists the stand-ins in it, `personal` those of them that the buyer
-//!   gave: these an answer does not bind when the tape is played. The shop lies at [`scrub::SHOP`].
+//!   gave: these an answer does not bind when the tape is played. The shop lies at `https://shop.example.com`.
 //! - Entries are written as exchanges end, each with the moment at which it began; no two begin at the same.
 //!   Readers sort by it.
 //! - Left out, with a comment: bodies above 8 MiB, compressed ones, documents that are neither text nor a
