@@ -67,7 +67,7 @@ pub enum Kind {
     MissingEmail,
     /// The address is missing.
     MissingAddress,
-    /// A part of the address is missing.
+    /// A part of the address is missing without which nobody can deliver.
     MissingAddressPart(AddressField),
     /// The shop does not take the address.
     AddressInvalid(Option<AddressField>),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    cart::{CartLine, CartView, ItemReason, Minor, Package, RateChoice, Refusal},
+    cart::{AddressField, CartLine, CartView, ItemReason, Minor, Package, RateChoice, Refusal},
     problem::{Kind, Place, Problem, Weight},
     service::{PaymentHandler, Settings},
     session::{Line, Session, ShippingOption, ShownLine, Status},
@@ -312,6 +312,7 @@ fn is_about_readiness(kind: &Kind) -> bool {
         Kind::NoLines
             | Kind::MissingEmail
             | Kind::MissingAddress
+            | Kind::MissingAddressPart(_)
             | Kind::Estimate
             | Kind::Undeliverable
             | Kind::OptionUnavailable { .. }
@@ -336,6 +337,10 @@ fn missing(session: &Session, settings: &Settings) -> Vec<Problem> {
     if cart.view.needs_shipping {
         match session.fulfillment.destination() {
             None => add(Kind::MissingAddress, Place::Destination),
+            // Which other parts an address needs is for each country's rules in the shop to say.
+            Some(to) if to.address.country.is_empty() && settings.stand_ins.is_none() => {
+                add(Kind::MissingAddressPart(AddressField::Country), Place::Destination);
+            }
             Some(_) if session.fulfillment.options.is_empty() => add(Kind::Undeliverable, Place::Destination),
             Some(_) => {}
         }
@@ -419,6 +424,7 @@ mod tests {
     use super::*;
     use crate::checkout::cart::Rate;
 
+    /// Requirements: U-104, D-29.
     #[test]
     fn many_packages_offer_a_bounded_choice_that_holds_what_is_in_effect() {
         let rate = |id: i64| Rate {

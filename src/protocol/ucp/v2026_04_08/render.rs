@@ -20,6 +20,7 @@ use crate::{
         session::{Session, ShippingOption, Status},
     },
     idempotency::Answer,
+    money::Currency,
     protocol::{ShopFace, shop::UcpHandler},
 };
 
@@ -291,7 +292,11 @@ fn fulfillment(session: &Session, gross: bool) -> Option<wire::Fulfillment<'_>> 
         vec![wire::Group {
             id: "group_1",
             line_item_ids: line_item_ids.clone(),
-            options: chosen.options.iter().map(|option| fulfillment_option(option, gross)).collect(),
+            options: chosen
+                .options
+                .iter()
+                .map(|option| fulfillment_option(option, session.currency, gross))
+                .collect(),
             selected_option_id: chosen.selected_option().map(|option| option.id.as_str()),
         }]
     };
@@ -310,15 +315,32 @@ fn fulfillment(session: &Session, gross: bool) -> Option<wire::Fulfillment<'_>> 
     })
 }
 
-fn fulfillment_option(option: &ShippingOption, gross: bool) -> wire::FulfillmentOption<'_> {
+fn fulfillment_option(
+    option: &ShippingOption,
+    currency: Currency,
+    gross: bool,
+) -> wire::FulfillmentOption<'_> {
     let description = option.description.as_str();
-    let repeats = description.to_lowercase().contains(&option.title.to_lowercase());
+    let price = with_tax(option.price, option.tax, gross);
+    let repeats = description.to_lowercase().contains(&option.title.to_lowercase())
+        || mentions_price(description, price, currency);
     wire::FulfillmentOption {
         id: &option.id,
         title: &option.title,
         description: Some(description).filter(|text| !text.is_empty() && !repeats),
-        totals: [total("total", with_tax(option.price, option.tax, gross))],
+        totals: [total("total", price)],
     }
+}
+
+/// Whether a text holds this price as a number of its own, written with a point or a comma.
+fn mentions_price(text: &str, price: i64, currency: Currency) -> bool {
+    let width = usize::try_from(currency.exponent()).unwrap_or_default();
+    let digits = format!("{price:0>least$}", least = width + 1);
+    let (whole, part) = digits.split_at(digits.len() - width);
+    let price = if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") };
+    text.replace(',', ".")
+        .split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')
+        .any(|number| number.trim_matches('.') == price)
 }
 
 fn links(face: &ShopFace) -> Vec<wire::Link<'_>> {

@@ -52,6 +52,7 @@ fn with(status: Status, problems: &[(Kind, Place)]) -> Session {
     session
 }
 
+/// Requirements: U-034, U-056, U-057, U-081, U-105.
 #[test]
 fn a_checkout_has_every_part() {
     let mut session = samples::session();
@@ -136,6 +137,7 @@ fn net_prices_show_tax_as_an_entry() {
     assert_eq!(option["totals"][0]["amount"], 500);
 }
 
+/// Requirements: U-029, U-035.
 #[test]
 fn extension_fields_appear_only_when_negotiated() {
     let mut context = samples::context(Operation::Get);
@@ -159,6 +161,7 @@ fn extension_fields_appear_only_when_negotiated() {
     assert_eq!(shown["messages"][0]["severity"], "requires_buyer_input");
 }
 
+/// Requirements: U-059, U-060, U-061.
 #[test]
 fn every_status_has_its_word_its_messages_and_its_way_on() {
     let sold_out = Kind::Item { item: "x".into(), reason: ItemReason::SoldOut };
@@ -211,6 +214,7 @@ fn every_status_has_its_word_its_messages_and_its_way_on() {
     }
 }
 
+/// Requirements: U-072, U-089.
 #[test]
 fn a_completed_checkout_names_its_order_and_no_secret() {
     let shown = shown(completed());
@@ -221,6 +225,7 @@ fn a_completed_checkout_names_its_order_and_no_secret() {
     assert!(!shown.to_string().contains("wc_secret"));
 }
 
+/// Requirements: U-068.
 #[test]
 fn problems_point_at_their_field() {
     use crate::checkout::cart::AddressField;
@@ -254,6 +259,7 @@ fn problems_point_at_their_field() {
     assert_eq!(shown["fulfillment"]["methods"][0]["selected_destination_id"], Value::Null);
 }
 
+/// Requirements: U-054, U-055, U-071.
 #[test]
 fn outcomes_without_a_session_have_the_error_shape_and_late_writes_are_refused() {
     let said = |outcome: &Outcome| {
@@ -284,6 +290,7 @@ fn outcomes_without_a_session_have_the_error_shape_and_late_writes_are_refused()
     assert_eq!(shown["messages"][0]["severity"], "recoverable");
 }
 
+/// Requirements: U-090, U-091.
 #[test]
 fn handlers_are_those_the_cart_takes_and_instruments_those_both_sides_take() {
     let handlers = |face: &ShopFace, instruments: Value, methods: Option<&[&str]>| {
@@ -321,6 +328,7 @@ fn handlers_are_those_the_cart_takes_and_instruments_those_both_sides_take() {
     assert_eq!(names(&handlers(&face, crypto, Some(&[]))), ["dev.tillgate.mock"]);
 }
 
+/// Requirements: U-106.
 #[test]
 fn only_lines_in_packages_ship_and_a_digital_cart_has_no_fulfillment() {
     let mut session = samples::session();
@@ -347,12 +355,37 @@ fn only_lines_in_packages_ship_and_a_digital_cart_has_no_fulfillment() {
     assert!(shown(session).get("fulfillment").is_none());
 }
 
+/// Requirements: U-101.
 #[test]
-fn a_description_never_repeats_the_title() {
+fn a_description_repeats_neither_title_nor_price() {
     let mut session = samples::session();
-    session.fulfillment.options[0].description = "Parcel post, insured".into();
+    for (description, repeats) in [
+        ("Parcel post, insured", true),
+        ("By parcel post", true),
+        ("For 6.00 only", true),
+        ("6,00 € a parcel", true),
+        ("Up to 16.00 kg in 6 days", false),
+        ("2 to 4 working days", false),
+    ] {
+        session.fulfillment.options[0].description = description.into();
+        let shown = shown(session.clone());
+        let option = &shown["fulfillment"]["methods"][0]["groups"][0]["options"][0];
+        assert_eq!(option.get("description").is_none(), repeats, "{description}");
+    }
+    for (text, price, currency) in [("600 yen", 600, "JPY"), ("0.005", 5, "KWD"), ("0,05", 5, "EUR")] {
+        assert!(mentions_price(text, price, Currency::parse(currency).unwrap()), "{text}");
+    }
+}
+
+/// What the shop takes off by a rule of its own has no code and says that it is automatic.
+/// Requirements: U-115, U-111.
+#[test]
+fn a_discount_without_a_code_is_automatic() {
+    let mut session = samples::session();
+    session.codes.clear();
+    session.cart.as_mut().unwrap().view.coupons.clear();
     let shown = shown(session);
-    let options = &shown["fulfillment"]["methods"][0]["groups"][0]["options"];
-    assert!(options[0].get("description").is_none());
-    assert_eq!(options[1]["description"], "2 to 4 working days");
+    let applied = &shown["discounts"]["applied"][0];
+    assert_eq!((applied["automatic"].as_bool(), applied.get("code")), (Some(true), None));
+    assert_eq!(shown["discounts"]["codes"], json!([]));
 }
