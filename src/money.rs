@@ -242,6 +242,7 @@ mod tests {
         Money::new(minor, Currency::parse("EUR").unwrap())
     }
 
+    /// Requirements: U-079.
     #[test]
     fn display_decimals_are_not_minor_units() {
         let yen = Currency::parse("jpy").unwrap();

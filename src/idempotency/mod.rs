@@ -167,6 +167,7 @@ mod tests {
             == Fingerprint::of(b"s", &canonical_json(Some(right)))
     }
 
+    /// Requirements: A-026, D-12.
     #[test]
     fn meaning_counts_and_spelling_does_not() {
         assert!(same(&json!({"a": 1, "b": 2}), &json!({"b": 2.0, "a": 1})));
@@ -191,6 +192,7 @@ mod tests {
     }
 
     proptest! {
+        /// Requirements: U-053, A-027.
         #[test]
         fn scopes_differ_when_any_part_does(parts in proptest::array::uniform5("[a-c:/]{0,4}"), at in 0_usize..5, other in "[a-c:/]{0,4}") {
             let mut changed = parts.clone();

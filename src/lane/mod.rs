@@ -117,6 +117,7 @@ mod tests {
         Arc::new(Lanes::new(most_waiting, Duration::from_secs(10)))
     }
 
+    /// Requirements: D-15.
     #[tokio::test(start_paused = true)]
     async fn turns_come_in_order_of_arrival() {
         let lanes = lanes(8);

@@ -187,6 +187,7 @@ mod tests {
 
     use super::{super::Platforms, *};
 
+    /// Requirements: U-017.
     #[test]
     fn only_https_and_loopback_under_development_rules() {
         let verdict = |url: &str, development| match target(url, development) {

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(order.config["webhook_url"], "https://a.example/hook");
     }
 
-    /// Requirements: U-023.
+    /// Requirements: U-016, U-023.
     #[test]
     fn required_members_are_asked_for_and_unknown_ones_ignored() {
         let good = json!({"more": 1, "signing_keys": [{"kid": "k", "kty": "EC"}], "ucp": {

@@ -11,6 +11,7 @@ fn orders(shop: &tillgate::store::demo::DemoShop) -> Vec<Value> {
     shop.orders().as_array().cloned().unwrap_or_default()
 }
 
+/// Requirements: U-045, U-072.
 #[tokio::test]
 async fn an_agent_buys_over_ucp() {
     let app = TestApp::new().await;
@@ -32,6 +33,7 @@ async fn an_agent_buys_over_ucp() {
     assert_eq!(read.json["order"], completed.json["order"]);
 }
 
+/// Requirements.
 #[tokio::test]
 async fn an_agent_buys_over_acp() {
     let app = TestApp::new().await;
@@ -47,6 +49,7 @@ async fn an_agent_buys_over_acp() {
     assert_eq!(orders(app.flower()).len(), 1);
 }
 
+/// Requirements: U-111, U-112, A-042.
 #[tokio::test]
 async fn taxed_goods_add_up_in_both_protocols() {
     let app = TestApp::new().await;
@@ -73,6 +76,7 @@ async fn taxed_goods_add_up_in_both_protocols() {
     assert_eq!(ucp.total("discount"), -330);
 }
 
+/// Requirements: U-067.
 #[tokio::test]
 async fn a_declined_card_leaves_the_session_open_and_the_next_try_pays_the_same_order() {
     let app = TestApp::new().await;
@@ -87,6 +91,7 @@ async fn a_declined_card_leaves_the_session_open_and_the_next_try_pays_the_same_
     assert_eq!(orders(app.flower()).len(), 1, "the order of the decline is the one that was paid");
 }
 
+/// Requirements: U-059, U-060, U-062.
 #[tokio::test]
 async fn the_banks_challenge_sends_the_buyer_to_the_shop() {
     let app = TestApp::new().await;
@@ -104,6 +109,7 @@ async fn the_banks_challenge_sends_the_buyer_to_the_shop() {
     assert_eq!(orders(app.flower()).len(), 1);
 }
 
+/// Requirements: U-069.
 #[tokio::test]
 async fn a_put_replaces_everything() {
     let app = TestApp::new().await;
@@ -116,6 +122,7 @@ async fn a_put_replaces_everything() {
     assert_eq!(bare.total("subtotal"), 1500);
 }
 
+/// Requirements: D-18.
 #[tokio::test]
 async fn an_acp_update_keeps_what_it_does_not_name() {
     let app = TestApp::new().await;
@@ -169,6 +176,7 @@ async fn a_price_that_moves_before_the_order_is_shown_first() {
     assert_eq!(bought.text("/status"), "completed");
 }
 
+/// Requirements: U-065, U-071, A-011, D-3.
 #[tokio::test]
 async fn a_session_ends_once() {
     let app = TestApp::new().await;
@@ -190,6 +198,7 @@ async fn a_session_ends_once() {
     acp.complete(&id, "spt_test_ok").await.expect(405);
 }
 
+/// Requirements: D-30.
 #[tokio::test]
 async fn a_session_expires_by_time() {
     let app = TestApp::new().await;
@@ -203,6 +212,7 @@ async fn a_session_expires_by_time() {
     app.acp().complete(&acp_id, "spt_test_ok").await.expect(405);
 }
 
+/// Requirements: U-055, A-010, D-2.
 #[tokio::test]
 async fn nobody_sees_what_belongs_to_another() {
     let app = TestApp::new().await;
@@ -231,6 +241,7 @@ async fn two_lines_of_one_item_share_the_shops_line() {
     assert_eq!(created.text("/discounts/codes/0"), "10off", "codes are echoed as they were sent");
 }
 
+/// Requirements: U-106.
 #[tokio::test]
 async fn a_digital_item_ships_nowhere() {
     let app = TestApp::new().await;

@@ -38,6 +38,7 @@ async fn a_choice_that_a_put_leaves_out_is_taken_back() {
     assert_eq!(replaced.total("total"), fresh.total("total"));
 }
 
+/// Requirements: D-27.
 #[tokio::test]
 async fn an_acp_choice_can_be_taken_back_and_one_that_falls_away_is_told() {
     let app = TestApp::new().await;
@@ -66,6 +67,7 @@ async fn an_acp_choice_can_be_taken_back_and_one_that_falls_away_is_told() {
     acp.update(&created.id(), choose("flat_rate:2")).await.expect(400);
 }
 
+/// Requirements: U-068, A-016.
 #[tokio::test]
 async fn a_message_points_at_the_line_it_is_about() {
     let app = TestApp::new().await;
@@ -92,6 +94,7 @@ async fn a_message_points_at_the_line_it_is_about() {
     assert!(refused["content"].as_str().unwrap().contains("22"), "the refused item is named: {refused}");
 }
 
+/// Requirements: A-110.
 #[tokio::test]
 async fn lines_keep_the_ids_that_are_named() {
     let app = TestApp::new().await;

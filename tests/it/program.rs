@@ -71,6 +71,7 @@ async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value
     panic!("{what}: not within 20 s")
 }
 
+/// Requirements: U-049.
 #[tokio::test]
 async fn a_stored_answer_survives_kill_9() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,6 +89,7 @@ async fn a_stored_answer_survives_kill_9() {
     assert_eq!(shop.get("/_demo/orders").await.as_array().unwrap().len(), 1);
 }
 
+/// Requirements: U-050.
 #[tokio::test]
 async fn an_order_in_the_making_survives_kill_9() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ use crate::support::{
     clients::{acp_lines, full, lines, payment},
 };
 
+/// Requirements: U-048, U-050, A-018, A-021, A-022, A-026.
 #[tokio::test]
 async fn a_repeat_gets_the_same_bytes_and_the_shop_hears_nothing() {
     let app = TestApp::new().await;
@@ -31,6 +32,7 @@ async fn a_repeat_gets_the_same_bytes_and_the_shop_hears_nothing() {
     assert_eq!(again.header("idempotency-key"), Some("k-create"));
 }
 
+/// Requirements: U-051, A-023.
 #[tokio::test]
 async fn another_request_under_the_same_key_is_refused() {
     let app = TestApp::new().await;
@@ -42,6 +44,7 @@ async fn another_request_under_the_same_key_is_refused() {
     assert_eq!(acp.text("/code"), "idempotency_conflict");
 }
 
+/// Requirements: U-053.
 #[tokio::test]
 async fn a_key_covers_one_session_and_one_operation() {
     let app = TestApp::new().await;
@@ -52,6 +55,7 @@ async fn a_key_covers_one_session_and_one_operation() {
     assert_ne!(first.id(), second.id());
 }
 
+/// Requirements: U-050.
 #[tokio::test]
 async fn many_equal_completions_place_one_order() {
     let app = Arc::new(TestApp::new().await);
@@ -81,6 +85,7 @@ async fn many_equal_completions_place_one_order() {
     assert_eq!(posts, 1, "one POST /checkout");
 }
 
+/// Requirements: D-15.
 #[tokio::test]
 async fn parallel_completions_under_different_keys_place_one_order() {
     let app = Arc::new(TestApp::new().await);
@@ -105,6 +110,7 @@ async fn parallel_completions_under_different_keys_place_one_order() {
     assert_eq!(app.flower().orders().as_array().unwrap().len(), 1);
 }
 
+/// Requirements: U-049.
 #[tokio::test]
 async fn keys_and_sessions_survive_a_restart() {
     let app = TestApp::new().await;
@@ -120,6 +126,7 @@ async fn keys_and_sessions_survive_a_restart() {
     assert_eq!(app.flower().orders().as_array().unwrap().len(), 2);
 }
 
+/// Requirements.
 #[tokio::test]
 async fn a_refusal_is_repeated_too_and_a_failure_is_not() {
     let app = TestApp::new().await;

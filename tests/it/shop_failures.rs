@@ -136,6 +136,7 @@ const FAULTS: [(&str, bool); 7] = [
     ("dead_token", false),
 ];
 
+/// Requirements: U-041, A-028.
 #[tokio::test]
 async fn a_create_on_a_failing_shop_succeeds_under_the_same_key_later() {
     let app = TestApp::new().await;
@@ -238,6 +239,7 @@ async fn a_completion_that_cannot_look_first_places_nothing() {
 }
 
 /// A16: the order is made and its answer is lost. It is found, told, and never made again.
+/// Requirements: A-032.
 #[tokio::test]
 async fn a16_a_lost_answer_is_found_again() {
     let app = TestApp::new().await;
@@ -322,6 +324,7 @@ async fn b22_a_limited_order_frees_the_key_at_once() {
     }
 }
 
+/// Requirements: A-032.
 #[tokio::test]
 async fn an_open_attempt_is_settled_after_a_restart() {
     let mut app = TestApp::new().await;

@@ -282,6 +282,7 @@ fn payment(token: &str) -> Value {
         "credential": {"type": "token", "token": token}}]}})
 }
 
+/// Requirements: U-065, U-089.
 #[tokio::test]
 async fn a_journey_ends_with_an_order_that_cannot_be_changed() {
     let app = app();
@@ -327,6 +328,7 @@ async fn a_journey_ends_with_an_order_that_cannot_be_changed() {
     }
 }
 
+/// Requirements: U-048, U-050, U-051, U-053.
 #[tokio::test]
 async fn a_key_repeats_its_answer_at_every_address_and_takes_no_other_body() {
     let app = app();
@@ -353,6 +355,7 @@ async fn a_key_repeats_its_answer_at_every_address_and_takes_no_other_body() {
     assert_eq!((status, &foreign["messages"][0]["code"]), (200, &json!("not_found")));
 }
 
+/// Requirements: U-018, U-042, U-043, U-047.
 #[tokio::test]
 async fn a_refusal_of_form_is_kept_and_earlier_ones_are_not() {
     let app = app();
@@ -391,6 +394,7 @@ async fn a_refusal_of_form_is_kept_and_earlier_ones_are_not() {
     assert_eq!(app.call("POST", path, "fresh", &roses()).await.0, 201);
 }
 
+/// Requirements: U-046, U-084, U-085.
 #[tokio::test]
 async fn nothing_to_buy_makes_no_session_and_part_of_it_makes_one_with_a_message() {
     let app = app();
@@ -408,6 +412,7 @@ async fn nothing_to_buy_makes_no_session_and_part_of_it_makes_one_with_a_message
     assert!(codes.contains(&"not_found") && codes.contains(&"eligibility_not_accepted"), "{codes:?}");
 }
 
+/// Requirements: U-001, U-045, U-047.
 #[tokio::test]
 async fn profiles_are_public_and_wrong_addresses_answer_in_the_flat_body() {
     let app = app();

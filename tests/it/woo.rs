@@ -420,6 +420,7 @@ async fn a_connection_that_breaks_is_told_by_its_moment() {
     assert!(matches!(error, Error::Broken(_)) && error.effect() == Effect::Unknown, "{error:?}");
 }
 
+/// Requirements: A-096.
 #[tokio::test]
 async fn secrets_stay_out_of_errors() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

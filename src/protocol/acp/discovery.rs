@@ -67,6 +67,7 @@ mod tests {
     use super::*;
     use crate::protocol::acp::samples;
 
+    /// Requirements.
     #[test]
     fn it_says_what_is_built_and_nothing_secret() {
         let answer = document(&samples::face());

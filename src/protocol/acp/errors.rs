@@ -277,6 +277,7 @@ mod tests {
         answer.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Requirements: A-015.
     #[test]
     fn errors_are_flat_and_closed() {
         let form = Form { code: "invalid", message: "No.", param: "$.buyer.email".into() };
@@ -288,6 +289,7 @@ mod tests {
         );
     }
 
+    /// Requirements.
     #[test]
     fn version_errors_list_the_newest_first() {
         for failure in [Failure::VersionMissing, Failure::VersionUnsupported] {
@@ -298,6 +300,7 @@ mod tests {
         }
     }
 
+    /// Requirements: A-025, D-1, D-3, D-4, D-5, D-33.
     #[test]
     fn statuses_and_headers() {
         for (failure, status, code, head) in [

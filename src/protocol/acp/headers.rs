@@ -90,6 +90,7 @@ mod tests {
         headers
     }
 
+    /// Requirements: A-003.
     #[test]
     fn an_agent_is_known_by_any_of_its_tokens() {
         let face = samples::face();
@@ -112,6 +113,7 @@ mod tests {
         }
     }
 
+    /// Requirements: A-004.
     #[test]
     fn the_version_is_one_that_is_spoken() {
         assert!(matches!(version(&with(&API_VERSION, &["2026-04-17"])), Ok(Version::V2026_04_17)));
@@ -124,6 +126,7 @@ mod tests {
         }
     }
 
+    /// Requirements: D-4.
     #[test]
     fn the_body_is_announced_as_json() {
         for value in ["application/json", "Application/JSON; charset=utf-8", "application/json;v=1"] {
@@ -136,6 +139,7 @@ mod tests {
         }
     }
 
+    /// Requirements, D-10.
     #[test]
     fn a_write_has_one_key_of_bounded_length() {
         let policy = ACP_2026_04_17;

@@ -344,6 +344,7 @@ mod tests {
         result.err().map(|failure| failure.answer().status)
     }
 
+    /// Requirements: D-9.
     #[test]
     fn the_first_thing_that_is_wrong_is_told() {
         let cancel = || Write::Cancel(SessionId::new("chk_1"));
@@ -365,6 +366,7 @@ mod tests {
         }
     }
 
+    /// Requirements, D-6, D-7.
     #[test]
     fn every_answer_repeats_its_request() {
         let sent = headers(&[("request-id", "r1"), KEY]);

@@ -368,6 +368,7 @@ mod tests {
         assert!(amounts.applied.iter().any(|a| a.title == "Regulars" && a.amount == 200 && a.code.is_none()));
     }
 
+    /// Requirements: U-075.
     #[test]
     fn free_shipping_is_an_entry_of_nothing_and_no_shipping_is_no_entry() {
         let mut session = samples::session();
@@ -451,6 +452,7 @@ mod tests {
     }
 
     proptest! {
+        /// Requirements: U-113.
         #[test]
         fn rows_and_columns_of_discounts_add_up(
             columns in proptest::collection::vec(0_i64..10_000, 1..8),
@@ -470,6 +472,7 @@ mod tests {
             }
         }
 
+        /// Requirements: U-074, U-075, U-076, U-077, U-113, U-114.
         #[test]
         fn entries_add_up_to_the_total_with_the_right_signs(
             lines in proptest::collection::vec((1_u32..5, 0_i64..50_000, 0_i64..12_000, -100_i64..30_000, -10_i64..9_000), 0..6),

@@ -318,6 +318,7 @@ pub fn internal_response(request_id: &str) -> Response {
 mod tests {
     use super::{super::samples, *};
 
+    /// Requirements: U-041, U-047.
     #[test]
     fn a_refusal_is_flat_and_repeats_itself_in_messages() {
         let refusal = Refusal { path: "$.line_items".into(), message: "line_items is missing".into() };

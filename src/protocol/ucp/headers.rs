@@ -82,6 +82,7 @@ mod tests {
         map
     }
 
+    /// Requirements: U-018.
     #[test]
     fn the_agent_is_a_structured_dictionary() {
         for (line, url) in [
@@ -131,6 +132,7 @@ mod tests {
         }
     }
 
+    /// Requirements: U-042.
     #[test]
     fn only_json_is_read() {
         for (text, fits) in [

@@ -150,6 +150,7 @@ mod tests {
         Profile::read(&document).unwrap()
     }
 
+    /// Requirements: U-029, U-030, U-031.
     #[test]
     fn the_intersection_is_strict_and_drops_orphans() {
         let now = "2026-04-08";
@@ -195,6 +196,7 @@ mod tests {
         greet(&samples::face(), &platforms, fixed, &headers, CHECKOUT).await
     }
 
+    /// Requirements: U-017, U-023, U-024, U-027, U-033, U-038.
     #[tokio::test]
     async fn every_failure_has_its_code_and_status() {
         let full = full_profile("2026-04-08", None);

@@ -156,6 +156,7 @@ fn refused_items_are_told_by_code() {
     }
 }
 
+/// Requirements: U-112.
 #[test]
 fn refused_codes_addresses_and_rates_are_told_apart() {
     let code = Op::Apply { code: "Spring".to_owned() };

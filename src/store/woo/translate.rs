@@ -219,6 +219,7 @@ mod tests {
         wire::Unit { currency_code: code.to_owned(), currency_minor_unit: decimals }
     }
 
+    /// Requirements: U-079, A-013.
     #[test]
     fn amounts_follow_iso_and_never_lose_digits() {
         let euro = Reader::new(&unit("EUR", 2), true).unwrap();

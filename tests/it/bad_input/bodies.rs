@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Requirements: U-068, A-016, D-19.
 #[tokio::test]
 async fn bad_input_of_every_known_member_has_its_place_named() {
     let app = TestApp::new().await;
@@ -69,6 +70,7 @@ async fn bad_input_of_quantities_and_ids() {
     }
 }
 
+/// Requirements: A-044.
 #[tokio::test]
 async fn bad_input_of_lists() {
     let app = TestApp::new().await;
@@ -147,6 +149,7 @@ async fn bad_input_of_texts_with_control_characters() {
     create(&app, Acp, body.to_string()).await.expect(201);
 }
 
+/// Requirements: U-043, A-002.
 #[tokio::test]
 async fn bad_input_that_is_no_json() {
     let app = TestApp::new().await;

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Requirements: U-018, U-042, A-003, A-004, A-020, D-1, D-4, D-10.
 #[tokio::test]
 async fn bad_input_of_headers() {
     let app = TestApp::new().await;
@@ -81,6 +82,7 @@ async fn bad_input_of_headers() {
     }
 }
 
+/// Requirements: U-055, A-010, D-2.
 #[tokio::test]
 async fn bad_input_of_addresses() {
     let app = TestApp::new().await;

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Requirements: U-080.
 #[tokio::test]
 async fn bad_input_a3_a_foreign_currency_is_never_taken_over() {
     let app = TestApp::new().await;
@@ -18,6 +19,7 @@ async fn bad_input_a3_a_foreign_currency_is_never_taken_over() {
     app.ucp().create(body).await.expect(201);
 }
 
+/// Requirements: U-046, A-105.
 #[tokio::test]
 async fn bad_input_a8_outcomes_of_business_are_no_http_errors() {
     let app = TestApp::new().await;
@@ -27,6 +29,7 @@ async fn bad_input_a8_outcomes_of_business_are_no_http_errors() {
     assert!(sold_out.status == 201 || sold_out.status == 422, "{}", sold_out.json);
 }
 
+/// Requirements: U-018.
 #[tokio::test]
 async fn bad_input_a11_a_profile_is_found_behind_odd_spacing() {
     let app = TestApp::new().await;
@@ -70,6 +73,7 @@ async fn bad_input_a30_a_repeated_create_is_one_session() {
     assert_eq!(app.sessions_made(), 2);
 }
 
+/// Requirements: A-030.
 #[tokio::test]
 async fn bad_input_a31_a_new_key_buys_nothing_twice() {
     let app = TestApp::new().await;

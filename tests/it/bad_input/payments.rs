@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Requirements: U-092, A-054, A-055.
 #[tokio::test]
 async fn bad_input_of_payments_places_no_order() {
     let app = TestApp::new().await;
@@ -120,6 +121,7 @@ async fn bad_input_of_payments_places_no_order() {
 }
 
 /// A card number has no place in what is shown of an instrument either.
+/// Requirements: U-089, A-055.
 #[tokio::test]
 async fn bad_input_of_a_card_number_is_never_shown_again() {
     let app = TestApp::new().await;
@@ -133,6 +135,7 @@ async fn bad_input_of_a_card_number_is_never_shown_again() {
     assert!(!text.contains(PAN) && !text.contains("4242 4242 4242 4242"), "{text}");
 }
 
+/// Requirements: A-037.
 #[tokio::test]
 async fn bad_input_of_unknown_things_is_told_or_refused() {
     let app = TestApp::new().await;
@@ -172,6 +175,7 @@ async fn bad_input_of_unknown_things_is_told_or_refused() {
     assert_eq!(done.text("/status"), "completed", "{}", done.json);
 }
 
+/// Requirements: A-056.
 #[tokio::test]
 async fn bad_input_of_markup_stays_text() {
     let app = TestApp::new().await;

@@ -227,11 +227,24 @@ impl TestApp {
 
     /// How many sessions the gateway has ever made.
     pub fn sessions_made(&self) -> i64 {
-        let folder = self.folder.path().join("gateway");
-        let file = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "sqlite")).unwrap();
-        let state = rusqlite::Connection::open(file).unwrap();
-        state.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap()
+        self.state(|state| state.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap())
+    }
+
+    /// Looks into the file of the state, or bends it.
+    pub fn state<T>(&self, act: impl FnOnce(&rusqlite::Connection) -> T) -> T {
+        let mut files = self.state_files().into_iter();
+        let file = files.find(|path| path.extension().is_some_and(|end| end == "sqlite")).unwrap();
+        act(&rusqlite::Connection::open(file).unwrap())
+    }
+
+    /// All that the gateway has written to its folder.
+    pub fn stored_bytes(&self) -> Vec<u8> {
+        self.state_files().into_iter().flat_map(|path| std::fs::read(path).unwrap()).collect()
+    }
+
+    fn state_files(&self) -> Vec<PathBuf> {
+        let folder = std::fs::read_dir(self.folder.path().join("gateway")).unwrap();
+        folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect()
     }
 
     pub async fn get(&self, path: &str) -> Reply {

@@ -227,6 +227,7 @@ fn place(place: &Place, session: &Session) -> Option<String> {
 mod tests {
     use super::{super::super::samples, *};
 
+    /// Requirements.
     #[test]
     fn problems_have_codes_and_places() {
         let session = samples::session();

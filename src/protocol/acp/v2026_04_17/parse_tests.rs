@@ -44,6 +44,7 @@ fn the_smallest_create() {
     assert_eq!(item_path(&details, 0), "$.line_items[0].id");
 }
 
+/// Requirements: D-16.
 #[test]
 fn items_come_in_three_spellings() {
     let mut body = base();
@@ -65,6 +66,7 @@ fn items_come_in_three_spellings() {
     assert_eq!(item_path(&Value::Null, 7), "$.line_items[7].id");
 }
 
+/// Requirements, D-19, D-20.
 #[test]
 fn a_create_is_refused_with_its_place() {
     let attribution = |value: Value| with("affiliate_attribution", value);
@@ -147,6 +149,7 @@ fn a_create_is_refused_with_its_place() {
     );
 }
 
+/// Requirements, D-19.
 #[test]
 fn what_is_unknown_is_ignored() {
     let mut body = with("surprise", json!({"deep": [1]}));
@@ -165,6 +168,7 @@ fn what_is_unknown_is_ignored() {
     assert_eq!(echo, want);
 }
 
+/// Requirements: A-058, D-18.
 #[test]
 fn an_update_changes_only_what_it_names() {
     let change = updated(&samples::nothing());
@@ -206,6 +210,7 @@ fn names_are_split_at_the_last_word() {
     assert_eq!(change.buyer_parts.last_name, Patch::Set("Byron".into()));
 }
 
+/// Requirements: A-037.
 #[test]
 fn one_option_is_chosen() {
     let pick = |kind: &str, id: &str| json!({"type": kind, "option_id": id, "item_ids": ["li_1"]});
@@ -257,6 +262,7 @@ fn a_completion_brings_an_instrument() {
     assert_eq!(refused(write(), &consent), ("invalid", "$.marketing_consents[0].opted_in".to_owned()));
 }
 
+/// Requirements.
 #[test]
 fn a_cancel_may_say_why() {
     let write = || Write::Cancel(SessionId::new("chk_1"));

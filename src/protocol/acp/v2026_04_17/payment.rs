@@ -85,6 +85,7 @@ mod tests {
         assert_eq!(read.billing.unwrap().last_name, "Byron");
     }
 
+    /// Requirements, D-36.
     #[test]
     fn what_cannot_be_charged_is_refused_with_its_place() {
         let with =

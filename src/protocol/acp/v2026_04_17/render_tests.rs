@@ -19,6 +19,7 @@ fn with_problem(kind: Kind, place: Place) -> Session {
     Session { problems: vec![Problem::new(kind, place)], ..samples::session() }
 }
 
+/// Requirements: D-30, D-31.
 #[test]
 fn every_status_has_its_word() {
     for (status, word) in [
@@ -52,6 +53,7 @@ fn a_refused_item_is_acknowledged_before_the_session_is_ready() {
     assert_eq!(body["messages"][0]["code"], "payment_declined");
 }
 
+/// Requirements.
 #[test]
 fn a_ready_session_says_all_an_agent_needs() {
     let body = shown(&samples::session());
@@ -99,6 +101,7 @@ fn handlers_follow_the_cart() {
     assert_eq!(shown(&session)["capabilities"]["payment"]["handlers"][0]["id"], "mock_payment_handler");
 }
 
+/// Requirements.
 #[test]
 fn extensions_and_discounts_show_when_asked_for() {
     let mut session = samples::session();
@@ -117,6 +120,7 @@ fn extensions_and_discounts_show_when_asked_for() {
     assert_eq!(body["messages"][0]["param"], "$.discounts.codes[0]");
 }
 
+/// Requirements: A-038.
 #[test]
 fn options_wait_for_an_address() {
     let mut session = samples::session();
@@ -127,6 +131,7 @@ fn options_wait_for_an_address() {
     assert_eq!(body.get("fulfillment_details"), None);
 }
 
+/// Requirements: D-28.
 #[test]
 fn goods_without_weight_have_one_digital_option() {
     let mut session = samples::session();
@@ -137,6 +142,7 @@ fn goods_without_weight_have_one_digital_option() {
     assert_eq!(body["selected_fulfillment_options"][0]["option_id"], "digital");
 }
 
+/// Requirements: D-26.
 #[test]
 fn item_ids_are_repeated_while_they_hold() {
     let mut session = samples::session();
@@ -146,6 +152,7 @@ fn item_ids_are_repeated_while_they_hold() {
     assert_eq!(shown(&session)["selected_fulfillment_options"][0]["item_ids"], json!(["li_1"]));
 }
 
+/// Requirements: A-033, D-39.
 #[test]
 fn a_completed_session_carries_its_order() {
     let session = Session { status: Status::Completed, order: Some(samples::order()), ..samples::session() };
@@ -159,6 +166,7 @@ fn a_completed_session_carries_its_order() {
     );
 }
 
+/// Requirements, D-32, D-33.
 #[test]
 fn outcomes_have_their_status() {
     let session = || Box::new(samples::session());

@@ -87,6 +87,7 @@ fn lines() -> impl Strategy<Value = Vec<Line>> {
 }
 
 proptest! {
+    /// Requirements, D-21, D-23, D-24, D-25.
     #[test]
     fn every_formula_holds_and_the_shop_has_the_last_word(
         lines in lines(),
@@ -140,6 +141,7 @@ fn a_charge_that_is_no_rounding_is_not_called_tax() {
     assert_eq!(told(&session), (608, 0, 750));
 }
 
+/// Requirements: A-042.
 #[test]
 fn a_negative_fee_is_a_positive_discount() {
     let mut session = samples::session();

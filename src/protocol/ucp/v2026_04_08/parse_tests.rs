@@ -8,6 +8,7 @@ fn line() -> Value {
     json!([{"item": {"id": "roses"}, "quantity": 1}])
 }
 
+/// Requirements: U-043, U-068, U-107.
 #[test]
 fn a_refusal_names_the_field_and_its_path() {
     let method = |method: Value| json!({"line_items": line(), "fulfillment": {"methods": [method]}});
@@ -95,6 +96,7 @@ fn what_a_create_must_not_say_is_not_looked_at() {
     assert_eq!(change.buyer, Patch::Clear);
 }
 
+/// Requirements: U-069.
 #[test]
 fn an_update_replaces_everything_it_may_say() {
     let change = change(Operation::Update, &json!({"line_items": []})).unwrap();
