@@ -131,6 +131,13 @@ impl Session {
         let buyer = self.buyer.as_ref().and_then(|buyer| buyer.email.as_deref());
         buyer.or(self.fulfillment.contact.email.as_deref())
     }
+
+    /// Whether the phone number that the shop is told is the buyer's, because the address names none.
+    #[must_use]
+    pub fn phone_is_the_buyers(&self) -> bool {
+        let at_address = self.fulfillment.destination().is_some_and(|to| !to.address.phone.is_empty());
+        !at_address && self.buyer.as_ref().is_some_and(|buyer| buyer.phone.is_some())
+    }
 }
 
 /// One line of a session.

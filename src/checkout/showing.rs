@@ -34,7 +34,10 @@ pub(super) fn show(session: &mut Session, view: &CartView, basis: Basis) {
     show_codes(session, view, basis, &mut problems);
     for refusal in &view.refusals {
         if let Refusal::Address { field } = refusal {
-            problems.push(Problem::new(Kind::AddressInvalid(*field), Place::Destination));
+            let told = Problem::new(Kind::AddressInvalid(*field), Place::Destination);
+            if !problems.contains(&told) {
+                problems.push(told);
+            }
         }
     }
     if !view.warnings.is_empty() {

@@ -341,7 +341,9 @@ impl Service {
     /// Keeps what the shop said of the cart.
     pub(super) fn hold(&self, session: &mut Session, wanted: CartPlan, mut view: CartView, basis: Basis) {
         show(session, &view, basis);
-        view.refusals.clear();
+        // Items and codes that are not there are asked for again by themselves; an address that was refused only
+        // if the refusal is remembered.
+        view.refusals.retain(|refusal| matches!(refusal, Refusal::Address { .. }));
         let read_at = self.parts.clock.now();
         session.cart =
             (!session.lines.is_empty()).then_some(Cart { plan: wanted, view, read_at, usable: true });

@@ -61,15 +61,22 @@ async fn final_data_decide() {
         let mut wrong = body.clone();
         let address = wrong.pointer_mut(destination).unwrap().as_object_mut().unwrap();
         address.extend(change.as_object().unwrap().clone());
-        let reply = ucp.update(&id, wrong).await.expect(200);
+        let reply = ucp.update(&id, wrong.clone()).await.expect(200);
         let told = message(&reply, code);
         assert_eq!(told["path"], format!("$.fulfillment.methods[0].destinations[0].{path}"));
         assert_eq!(reply.text("/status"), "incomplete", "{change}");
+        // Said again, it is refused again.
+        let again = ucp.update(&id, wrong).await.expect(200);
+        assert_eq!(again.json["messages"], reply.json["messages"], "{change}");
         let kept = ucp.complete(&id, "tok_ok").await.expect(200);
         assert_eq!(kept.text("/status"), "incomplete", "{change}");
         assert!(kept.codes().contains(&code.to_owned()), "{}", kept.json);
     }
     assert_eq!(app.general().orders(), json!([]));
+    let mut wrong = body.clone();
+    wrong["buyer"]["phone_number"] = json!("call me");
+    let reply = ucp.update(&id, wrong).await.expect(200);
+    assert_eq!(message(&reply, "invalid_phone")["path"], "$.buyer.phone_number");
     let mended = ucp.update(&id, body).await.expect(200);
     assert_eq!(mended.text("/status"), "ready_for_complete");
     let bought = ucp.complete(&id, "tok_ok").await.expect(200);
