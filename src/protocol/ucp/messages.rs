@@ -252,6 +252,7 @@ fn destination_path(kind: &Kind, session: &Session) -> String {
         AddressField::Country => format!("{method}.destinations[{at}].address_country"),
         AddressField::Region => format!("{method}.destinations[{at}].address_region"),
         AddressField::PostalCode => format!("{method}.destinations[{at}].postal_code"),
+        AddressField::Phone if session.phone_is_the_buyers() => "$.buyer.phone_number".to_owned(),
         AddressField::Phone => format!("{method}.destinations[{at}].phone_number"),
         AddressField::Email => "$.buyer.email".to_owned(),
     }

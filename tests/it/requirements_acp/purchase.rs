@@ -120,3 +120,33 @@ async fn refusals_of_http_have_their_headers() {
     let charset = super::changed("k", "content-type", Some("application/json; charset=utf-8"));
     super::raw(&app, post, path, &charset, &body).await.expect(201);
 }
+
+/// What the shop does not take is told where the agent said it.
+/// Requirements.
+#[tokio::test]
+async fn a_refused_part_is_pointed_at() {
+    let app = TestApp::new().await;
+    let id = app.general_acp().create(ready_with("19", "eur", &json!({}))).await.expect(201).id();
+    let mut zip = acp_address();
+    zip["postal_code"] = json!("9");
+    for (change, param) in [
+        (json!({"buyer": {"phone_number": "call me"}}), "$.buyer.phone_number"),
+        (
+            json!({"buyer": {"phone_number": "+12025550143"}, "fulfillment_details": {"phone_number": "call me"}}),
+            "$.fulfillment_details.phone_number",
+        ),
+        (
+            json!({"fulfillment_details": {"phone_number": null, "address": zip}}),
+            "$.fulfillment_details.address.postal_code",
+        ),
+    ] {
+        let reply = app.general_acp().update(&id, change.clone()).await.expect(200);
+        let told = reply.json["messages"].as_array().unwrap().iter().find(|m| m["code"] == "invalid");
+        let told = told.unwrap_or_else(|| panic!("{change}: {}", reply.json));
+        assert_eq!((&told["param"], &told["type"]), (&json!(param), &json!("error")), "{change}");
+        assert_eq!(reply.text("/status"), "not_ready_for_payment", "{change}");
+    }
+    let mended = json!({"fulfillment_details": {"address": acp_address()}});
+    let mended = app.general_acp().update(&id, mended).await.expect(200);
+    assert_eq!(mended.text("/status"), "ready_for_payment", "{}", mended.json);
+}

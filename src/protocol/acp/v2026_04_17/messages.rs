@@ -26,7 +26,7 @@ pub(super) fn message(problem: &Problem, session: &Session) -> Message {
         draft.content = Cow::Owned(format!("{} (item {item})", draft.content));
     }
     Message {
-        param: part(&problem.kind).map(str::to_owned).or_else(|| place(&problem.place, session)),
+        param: part(&problem.kind, session).map(str::to_owned).or_else(|| place(&problem.place, session)),
         ..draft
     }
 }
@@ -170,7 +170,7 @@ const fn item(reason: ItemReason) -> Message {
 }
 
 /// The part of the session that a problem is about, where its kind says more than its place.
-const fn part(kind: &Kind) -> Option<&'static str> {
+fn part(kind: &Kind, session: &Session) -> Option<&'static str> {
     match kind {
         Kind::MissingEmail => Some("$.buyer.email"),
         Kind::MissingAddress | Kind::Undeliverable | Kind::AddressInvalid(None) => {
@@ -180,7 +180,9 @@ const fn part(kind: &Kind) -> Option<&'static str> {
             AddressField::Country => "$.fulfillment_details.address.country",
             AddressField::Region => "$.fulfillment_details.address.state",
             AddressField::PostalCode => "$.fulfillment_details.address.postal_code",
+            AddressField::Phone if session.phone_is_the_buyers() => "$.buyer.phone_number",
             AddressField::Phone => "$.fulfillment_details.phone_number",
+            AddressField::Email if email_is_the_recipients(session) => "$.fulfillment_details.email",
             AddressField::Email => "$.buyer.email",
         }),
         Kind::NoLines
@@ -204,6 +206,11 @@ const fn part(kind: &Kind) -> Option<&'static str> {
         | Kind::ShopRefused
         | Kind::CartRefused => None,
     }
+}
+
+fn email_is_the_recipients(session: &Session) -> bool {
+    let buyers = session.buyer.as_ref().is_some_and(|buyer| buyer.email.is_some());
+    !buyers && session.fulfillment.contact.email.is_some()
 }
 
 fn place(place: &Place, session: &Session) -> Option<String> {

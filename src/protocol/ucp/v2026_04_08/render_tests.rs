@@ -52,7 +52,7 @@ fn with(status: Status, problems: &[(Kind, Place)]) -> Session {
     session
 }
 
-/// Requirements: U-034, U-056, U-057, U-081, U-105.
+/// Requirements: U-034, U-056, U-057, U-081, U-105, U-112.
 #[test]
 fn a_checkout_has_every_part() {
     let mut session = samples::session();
