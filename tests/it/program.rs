@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    clients::{full, payment},
+    clients::{acp_address, acp_buyer, acp_lines, acp_payment, full, payment},
     program::{Program, run},
 };
 
@@ -42,6 +42,7 @@ fn serve_config(folder: &std::path::Path, shop: &str) -> String {
         currency = "USD"
         item_ids = "sku"
         wc_v3 = {{ key = "ck_demo", secret = "cs_demo" }}
+        agents = [{{ id = "demo", token = "test-token" }}]
         handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}]
         "#,
         data = folder.join("state").display(),
@@ -89,7 +90,7 @@ async fn a_stored_answer_survives_kill_9() {
     assert_eq!(shop.get("/_demo/orders").await.as_array().unwrap().len(), 1);
 }
 
-/// Requirements: U-050.
+/// Requirements: U-050, A-032.
 #[tokio::test]
 async fn an_order_in_the_making_survives_kill_9() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,4 +195,54 @@ async fn help_names_the_commands_that_are_built_and_no_other() {
     }
     let shop = run(&["shop", "--help"]).await;
     assert!(String::from_utf8_lossy(&shop.stdout).contains("lost_answer"), "the faults are listed");
+}
+
+/// Whatever is logged: no token, no credential, no card number, nothing of the buyer.
+/// Requirements: A-055, A-096, U-089, U-092.
+#[tokio::test]
+async fn the_log_holds_no_secret_and_nothing_of_the_buyer() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0"]).await;
+    let config = serve_config(folder.path(), &shop.address);
+    let gateway = Program::start_logged(&["serve", "--config", &config], &log).await;
+    let path = ready_checkout(&gateway).await;
+    let complete = format!("{path}/complete");
+    for (key, token) in [("k1", "4242424242424242"), ("k2", "fail_token"), ("k3", "lost_answer_token")] {
+        gateway.ucp(Method::POST, &complete, key, &payment(token)).await;
+    }
+    gateway.ucp(Method::PUT, &path, "k4", &json!({"buyer": {"email": 5}})).await;
+    let mut body = acp_lines("bouquet_roses", 1, "usd");
+    body["buyer"] = acp_buyer();
+    body["fulfillment_details"] = json!({"address": acp_address()});
+    body["affiliate_attribution"] = json!({"provider": "p", "token": "secret-attribution"});
+    let (status, made) = gateway.acp("", "a1", &body).await;
+    assert_eq!(status, 201, "{made}");
+    let path = format!("/{}", made["id"].as_str().unwrap());
+    for (key, token) in [("a2", "4242424242424242"), ("a3", "spt_test_declined"), ("a4", "spt_test_ok")] {
+        gateway.acp(&format!("{path}/complete"), key, &acp_payment(token)).await;
+    }
+    let why = json!({"intent_trace": {"reason_code": "other", "trace_summary": "secret-summary"}});
+    gateway.acp(&format!("{path}/cancel"), "a5", &why).await;
+    gateway.kill();
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(logged.contains("TRACE") && logged.lines().count() > 100, "everything is logged");
+    for secret in [
+        "test-token",
+        "fail_token",
+        "lost_answer_token",
+        "spt_test",
+        "4242424242424242",
+        "cs_demo",
+        "secret-attribution",
+        "secret-summary",
+        "ada@example.org",
+        "Byron",
+        "12 Main Street",
+        "90210",
+        "12025550143",
+    ] {
+        let line = logged.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret} is logged");
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{changed, headers, raw};
 use crate::support::{
     TestApp,
-    clients::{acp_lines, acp_payment},
+    clients::{acp_lines, acp_payment, lines},
 };
 
 const SESSIONS: &str = "/acp/checkout_sessions";
@@ -59,6 +59,15 @@ async fn refusals_are_flat_and_repeat_their_request() {
             None,
         ),
         (&cancel, headers("k5"), "{}".into(), 405, "session_canceled", None),
+        // Form goes before the session and its state.
+        (
+            "/acp/checkout_sessions/chk_none/complete",
+            headers("k7"),
+            "{}".into(),
+            400,
+            "missing_required_field",
+            Some("$.payment_data"),
+        ),
         ("/acp/checkout_sessions/x/pay", headers("k6"), "{}".into(), 404, "not_found", None),
     ] {
         let mut headers = headers;
@@ -236,4 +245,54 @@ async fn discovery_is_for_everybody_and_tells_no_secret() {
     for secret in ["merchant", "handler", "mock", "token", "psp", "agents"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
+}
+
+/// Requirements: A-003, D-1.
+#[tokio::test]
+async fn no_operation_runs_without_a_token() {
+    let app = TestApp::new().await;
+    let id = app.acp().ready("bouquet_roses", 1, "usd").await;
+    let before = app.acp().get(&id).await.expect(200);
+    app.shop_calls().await;
+    for token in [None, Some("Bearer wrong"), Some("Basic test-token")] {
+        for (method, path, body) in [
+            (Method::POST, SESSIONS.to_owned(), acp_lines("bouquet_roses", 1, "usd")),
+            (Method::GET, format!("{SESSIONS}/{id}"), Value::Null),
+            (Method::POST, format!("{SESSIONS}/{id}"), json!({"line_items": []})),
+            (Method::POST, format!("{SESSIONS}/{id}/complete"), acp_payment("spt_test_ok")),
+            (Method::POST, format!("{SESSIONS}/{id}/cancel"), json!({})),
+        ] {
+            let headers = changed("k", "authorization", token);
+            let reply = raw(&app, method, &path, &headers, &body.to_string()).await.expect(401);
+            assert_eq!(
+                (reply.text("/code"), reply.header("www-authenticate")),
+                ("unauthorized", Some("Bearer"))
+            );
+        }
+    }
+    assert_eq!(app.shop_calls().await, Vec::<String>::new());
+    assert_eq!((app.acp().get(&id).await.json, app.sessions_made()), (before.json, 1));
+    raw(&app, Method::GET, "/.well-known/acp.json", &[], "").await.expect(200);
+}
+
+/// One of two equal requests runs, the other is told to come again.
+/// Requirements: A-025, U-050.
+#[tokio::test]
+async fn a_key_at_work_is_409() {
+    let app = TestApp::new().await;
+    app.flower().set_fault("delay_ms=1000").unwrap();
+    let (acp, ucp) = (app.acp().key("k"), app.ucp().key("k"));
+    let body = acp_lines("bouquet_roses", 1, "usd");
+    let (one, two) = tokio::join!(acp.create(body.clone()), acp.create(body.clone()));
+    let (three, four) =
+        tokio::join!(ucp.create(lines("bouquet_roses", 1)), ucp.create(lines("bouquet_roses", 1)));
+    for (one, two) in [(one, two), (three, four)] {
+        let (made, told) = if one.status == 201 { (one, two) } else { (two, one) };
+        assert_eq!((made.status, told.status), (201, 409), "{}", told.json);
+        assert_eq!((told.text("/code"), told.header("retry-after")), ("idempotency_in_flight", Some("2")));
+    }
+    app.flower().clear_faults();
+    let again = acp.create(body).await.expect(201);
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(app.sessions_made(), 2);
 }

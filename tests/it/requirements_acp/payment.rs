@@ -110,3 +110,29 @@ async fn consents_that_nobody_asked_for_count_for_nothing() {
     assert_eq!((&again.bytes, again.header("idempotent-replayed")), (&done.bytes, Some("true")));
     assert_eq!(app.flower().orders().as_array().unwrap().len(), 1);
 }
+
+/// What the shop changed since the last answer is shown first; nothing is charged.
+/// Requirements: A-105, D-32.
+#[tokio::test]
+async fn what_moved_is_shown_before_anything_is_charged() {
+    let app = TestApp::new().await;
+    let acp = app.acp();
+    let dearer = acp.ready("pot_ceramic", 1, "usd").await;
+    let gone = acp.ready("orchid_white", 1, "usd").await;
+    app.flower()
+        .act(&json!([{"op": "price", "product": "pot_ceramic", "price": "17.00"},
+            {"op": "stock", "product": "orchid_white", "quantity": 0}]))
+        .unwrap();
+    let shown = acp.complete(&dearer, "spt_test_ok").await.expect(200);
+    assert_eq!(
+        (shown.text("/status"), shown.codes()),
+        ("ready_for_payment", vec!["price_change".to_owned()])
+    );
+    assert_eq!((shown.total("subtotal"), &shown.json["messages"][0]["type"]), (1700, &json!("warning")));
+    let shown = acp.complete(&gone, "spt_test_ok").await.expect(200);
+    assert!(shown.codes().contains(&"out_of_stock".to_owned()), "{}", shown.json);
+    assert!(["incomplete", "not_ready_for_payment"].contains(&shown.text("/status")), "{}", shown.json);
+    assert_eq!(app.flower().orders(), json!([]));
+    let bought = acp.complete(&dearer, "spt_test_ok").await.expect(200);
+    assert_eq!(bought.text("/status"), "completed");
+}

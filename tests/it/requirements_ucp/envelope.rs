@@ -97,6 +97,8 @@ async fn equal_input_gives_equal_sessions_and_attribution_changes_nothing() {
     let again = app.general_ucp().create(body.clone()).await.expect(201);
     assert_ne!(plain.id(), again.id());
     assert_eq!(super::without_ids(&plain), super::without_ids(&again));
+    // Titles and prices are the shop's.
+    body["line_items"][0]["item"] = json!({"id": "19", "title": "Cheap mug", "price": 1});
     body["attribution"] = json!({"campaign": "summer", "ref": "newsletter"});
     body["signals"] = json!({"dev.ucp.buyer_ip": "203.0.113.7"});
     let attributed = app.general_ucp().create(body).await.expect(201);

@@ -92,4 +92,6 @@ async fn an_endpoint_is_https_and_paths_are_appended_to_it() {
         let reply = app.send(request.header("host", "127.0.0.1").body(Body::from("{}")).unwrap()).await;
         assert_eq!(reply.expect(400).text("/code"), "invalid_profile_url", "somebody is there");
     }
+    let acp = app.get("/.well-known/acp.json").await.expect(200);
+    assert_eq!(acp.text("/api_base_url"), "https://gate.example/shop/acp");
 }

@@ -65,3 +65,23 @@ async fn the_way_on_is_https_and_there_while_there_is_one() {
     let done = ucp.complete(&other, "success_token").await.expect(200);
     assert!(done.json.get("continue_url").is_none() && done.json["order"]["id"].is_string());
 }
+
+/// An order that costs nothing needs no instrument.
+/// Requirements: U-046, U-072.
+#[tokio::test]
+async fn what_costs_nothing_is_completed_without_an_instrument() {
+    let app = TestApp::new().await;
+    let ucp = app.general_ucp();
+    let mut body = super::order_to(&["38"], &super::berlin());
+    body["fulfillment"]["methods"][0]["groups"] = json!([{"selected_option_id": "local_pickup:4"}]);
+    for payment in [json!({"payment": {}}), json!({"payment": {"instruments": []}})] {
+        let created = ucp.create(body.clone()).await.expect(201);
+        let seen = (created.text("/status"), created.total("total"));
+        assert_eq!(seen, ("ready_for_complete", 0), "{}", created.json);
+        let path = format!("/checkout-sessions/{}/complete", created.id());
+        let done = ucp.call(axum::http::Method::POST, &path, Some(&payment)).await.expect(200);
+        assert_eq!(done.text("/status"), "completed", "{}", done.json);
+        assert!(done.text("/order/permalink_url").starts_with("https://"));
+    }
+    assert_eq!(app.general().orders().as_array().unwrap().len(), 2);
+}

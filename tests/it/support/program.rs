@@ -1,7 +1,9 @@
 //! The program as people start it, in a process of its own that ends with the test.
 
 use std::{
+    fs::File,
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
     time::Duration,
 };
@@ -24,12 +26,23 @@ pub struct Program {
 impl Program {
     /// Starts it and waits until it says that it is ready.
     pub async fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, None).await
+    }
+
+    /// The same, with everything that can be logged in this file.
+    pub async fn start_logged(arguments: &[&str], log: &Path) -> Self {
+        Self::start_with(arguments, Some(File::create(log).unwrap())).await
+    }
+
+    async fn start_with(arguments: &[&str], log: Option<File>) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let filter = if log.is_some() { "trace" } else { "info" };
         let (child, said, address) = tokio::task::spawn_blocking(move || {
             let mut child = Command::new(env!("CARGO_BIN_EXE_tillgate"))
                 .args(arguments)
                 .stdout(Stdio::piped())
-                .stderr(Stdio::null())
+                .stderr(log.map_or_else(Stdio::null, Stdio::from))
+                .env("TILLGATE__LOG__FILTER", filter)
                 .spawn()
                 .unwrap();
             let mut said = BufReader::new(child.stdout.take().unwrap());
@@ -72,6 +85,17 @@ impl Program {
         let request =
             if method == Method::GET { request } else { request.header("idempotency-key", key).json(body) };
         let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// An ACP call; the answer's status and body.
+    pub async fn acp(&self, path: &str, key: &str, body: &Value) -> (u16, Value) {
+        let request = self.client.post(format!("{}/acp/checkout_sessions{path}", self.address));
+        let request = request
+            .header("authorization", "Bearer test-token")
+            .header("api-version", "2026-04-17")
+            .header("idempotency-key", key);
+        let answer = request.json(body).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
