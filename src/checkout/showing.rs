@@ -35,7 +35,7 @@ pub(super) fn show(session: &mut Session, view: &CartView, basis: Basis) {
     for refusal in &view.refusals {
         if let Refusal::Address { field } = refusal {
             let told = Problem::new(Kind::AddressInvalid(*field), Place::Destination);
-            if !problems.contains(&told) {
+            if problems.iter().all(|other| other.kind != told.kind) {
                 problems.push(told);
             }
         }

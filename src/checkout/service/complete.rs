@@ -13,7 +13,7 @@ use super::{
 use crate::{
     checkout::{
         Error,
-        cart::{CartView, Minor, Refusal},
+        cart::{AddressField, CartView, Minor, Refusal},
         command::{Completion, UnknownOption},
         ids::{CallerId, SessionId},
         outcome::Outcome,
@@ -89,7 +89,8 @@ impl Service {
         let expect = Expect::Version(session.version);
         session.buyer = completion.buyer_parts.apply(completion.buyer.apply(session.buyer.take()));
         session.note = completion.note.apply(session.note.take());
-        session.problems.retain(|problem| !is_about_the_last_try(&problem.kind));
+        // The bill's address comes with each try: what was wrong with the last one is no matter any more.
+        session.problems.retain(|told| !is_about_the_last_try(&told.kind) && told.place != Place::Billing);
         settle_status(&mut session, &self.settings);
         let Some(cart) = session.cart.clone().filter(|_| self.may_be_placed(&session)) else {
             return answered(Verdict::write(session, expect));
@@ -194,6 +195,9 @@ impl Service {
             return Ok(Look::Same);
         }
         self.hold(session, wanted, view, Basis::Changed);
+        if billing.is_some() {
+            blame_the_bill(session);
+        }
         settle_status(session, &self.settings);
         add_new(session, moved);
         Ok(Look::Moved)
@@ -530,6 +534,18 @@ enum Look {
 /// What moved between what was shown and the cart as it is now.
 fn moved_since(session: &Session, shown: &CartView) -> Vec<Problem> {
     session.cart.as_ref().map(|now| differences(session, shown, &now.view)).unwrap_or_default()
+}
+
+/// The shop took the destination before the session was ready: an address that it refuses now, other than the
+/// e-mail's, is the bill's that came with the completion.
+fn blame_the_bill(session: &mut Session) {
+    for told in &mut session.problems {
+        if let Kind::AddressInvalid(field) = told.kind
+            && field != Some(AddressField::Email)
+        {
+            told.place = Place::Billing;
+        }
+    }
 }
 
 /// What only the next try can tell again.

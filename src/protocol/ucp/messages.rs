@@ -168,10 +168,10 @@ fn of_item(item: &str, reason: ItemReason) -> (&'static str, String) {
         ItemReason::Unknown => ("not_found", format!("Item {item} was not found in this shop.")),
         ItemReason::SoldOut => ("out_of_stock", format!("Item {item} is out of stock.")),
         ItemReason::FewerLeft(Some(left)) => {
-            ("out_of_stock", format!("Item {item} is out of stock in this quantity: {left} left."))
+            ("out_of_stock", format!("Item {item} is not available in this quantity: {left} at most."))
         }
         ItemReason::FewerLeft(None) => {
-            ("out_of_stock", format!("Item {item} is out of stock in this quantity."))
+            ("out_of_stock", format!("Item {item} is not available in this quantity."))
         }
         ItemReason::NotForSale => ("item_unavailable", format!("Item {item} cannot be bought here.")),
         ItemReason::ChooseVariant => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::ready_with;
 use crate::support::{
     Reply, TestApp,
-    clients::{acp_lines, acp_payment},
+    clients::{acp_address, acp_lines, acp_payment},
 };
 
 async fn complete(app: &TestApp, id: &str, body: &Value) -> Reply {
@@ -135,4 +135,25 @@ async fn what_moved_is_shown_before_anything_is_charged() {
     assert_eq!(app.flower().orders(), json!([]));
     let bought = acp.complete(&dearer, "spt_test_ok").await.expect(200);
     assert_eq!(bought.text("/status"), "completed");
+}
+
+/// The bill's address comes with a completion: a wrong one is told and the next completion mends it.
+/// Requirements: A-105, D-32.
+#[tokio::test]
+async fn a_wrong_bill_is_told_and_mended_by_the_next_completion() {
+    let app = TestApp::new().await;
+    let id = app.acp().ready("bouquet_roses", 1, "usd").await;
+    let mut pay = acp_payment("spt_test_ok");
+    pay["payment_data"]["billing_address"] = acp_address();
+    pay["payment_data"]["billing_address"]["postal_code"] = json!("9");
+    let refused = complete(&app, &id, &pay).await.expect(200);
+    assert_eq!(
+        (refused.text("/status"), refused.codes()),
+        ("not_ready_for_payment", vec!["invalid".to_owned()])
+    );
+    assert!(refused.text("/messages/0/content").contains("bill"), "{}", refused.json);
+    assert_eq!(app.flower().orders(), json!([]));
+    pay["payment_data"]["billing_address"] = acp_address();
+    let done = complete(&app, &id, &pay).await.expect(200);
+    assert_eq!(done.text("/status"), "completed", "{}", done.json);
 }

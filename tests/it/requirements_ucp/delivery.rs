@@ -196,3 +196,30 @@ async fn a_handler_of_another_shop_is_refused() {
     }
     assert_eq!(app.flower().orders(), json!([]));
 }
+
+/// The bill's address comes with a completion: a wrong one is told there and the next completion mends it.
+/// Requirements: U-068, U-083.
+#[tokio::test]
+async fn a_wrong_bill_is_told_and_mended_by_the_next_completion() {
+    let app = TestApp::new().await;
+    let ucp = app.general_ucp();
+    let id = ucp.create(order_to(&["19"], &berlin())).await.expect(201).id();
+    let path = format!("/checkout-sessions/{id}/complete");
+    let pay = |billing: Value| {
+        let mut body = payment("tok_ok");
+        body["payment"]["instruments"][0]["billing_address"] = billing;
+        body
+    };
+    let mut wrong = berlin();
+    wrong["address_country"] = json!("XX");
+    let refused = ucp.call(axum::http::Method::POST, &path, Some(&pay(wrong))).await.expect(200);
+    let told = message(&refused, "invalid_address");
+    assert_eq!((&told["severity"], refused.text("/status")), (&json!("recoverable"), "incomplete"));
+    assert_eq!(told["path"], "$.payment.instruments[0].billing_address");
+    app.pass(60);
+    let read = ucp.get(&id).await.expect(200);
+    assert_eq!(read.json["messages"], refused.json["messages"], "a look does not tell it twice");
+    assert_eq!(app.general().orders(), json!([]));
+    let done = ucp.call(axum::http::Method::POST, &path, Some(&pay(berlin()))).await.expect(200);
+    assert_eq!(done.text("/status"), "completed", "{}", done.json);
+}

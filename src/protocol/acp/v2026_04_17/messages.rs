@@ -25,6 +25,13 @@ pub(super) fn message(problem: &Problem, session: &Session) -> Message {
         // The line may be gone: the text says which item it was.
         draft.content = Cow::Owned(format!("{} (item {item})", draft.content));
     }
+    if problem.place == Place::Billing && matches!(problem.kind, Kind::AddressInvalid(_)) {
+        // The session does not show it.
+        return Message {
+            content: Cow::Borrowed("The shop does not accept the address of the bill."),
+            ..draft
+        };
+    }
     Message {
         param: part(&problem.kind, session).map(str::to_owned).or_else(|| place(&problem.place, session)),
         ..draft
@@ -157,7 +164,7 @@ const fn item(reason: ItemReason) -> Message {
         ItemReason::Unknown => error("not_found", RECOVERABLE, "The shop does not sell this item."),
         ItemReason::SoldOut => error("out_of_stock", RECOVERABLE, "This item is sold out."),
         ItemReason::FewerLeft(_) => {
-            error("quantity_exceeded", RECOVERABLE, "Fewer of this item are left than were asked for.")
+            error("quantity_exceeded", RECOVERABLE, "Fewer of this item can be bought than were asked for.")
         }
         ItemReason::NotForSale => error("unsupported", RECOVERABLE, "This item cannot be bought here."),
         ItemReason::ChooseVariant => {
