@@ -562,10 +562,14 @@ fn is_about_the_last_try(kind: &Kind) -> bool {
     )
 }
 
-/// Adds what is not told yet.
+/// Adds what is not told yet. What the caller has to mend first keeps the session from being ready.
 fn add_new(session: &mut Session, problems: Vec<Problem>) {
     for problem in problems {
         if !session.problems.iter().any(|told| told.kind == problem.kind) {
+            if session.status == Status::Ready && problem.kind.blocks() && problem.weight() == Weight::Caller
+            {
+                session.status = Status::Incomplete;
+            }
             session.problems.push(problem);
         }
     }

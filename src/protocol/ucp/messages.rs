@@ -67,7 +67,12 @@ pub(crate) fn of_nothing(problem: &Problem) -> Message {
 }
 
 fn message(problem: &Problem, weight: Weight, path: Option<String>) -> Message {
-    let (code, content) = words(&problem.kind);
+    let (code, content) = match (&problem.kind, &problem.place) {
+        (Kind::MissingAddress, Place::Billing) => {
+            ("missing", "The address of the bill is missing.".to_owned())
+        }
+        (kind, _) => words(kind),
+    };
     let (kind, severity) = match weight {
         Weight::Caller => ("error", Some("recoverable")),
         Weight::Buyer => ("error", Some("requires_buyer_input")),

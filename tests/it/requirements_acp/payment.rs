@@ -157,3 +157,25 @@ async fn a_wrong_bill_is_told_and_mended_by_the_next_completion() {
     let done = complete(&app, &id, &pay).await.expect(200);
     assert_eq!(done.text("/status"), "completed", "{}", done.json);
 }
+
+/// An address with empty parts is accepted in form; what the shop then asks for is told and nothing is charged.
+/// Requirements: D-30, D-32.
+#[tokio::test]
+async fn an_order_that_is_refused_leaves_the_session_not_ready() {
+    let app = TestApp::with(|settings| settings.development = None).await;
+    let empty =
+        json!({"name": "", "line_one": "", "city": "", "state": "", "country": "US", "postal_code": ""});
+    let body = ready_with("bouquet_roses", "usd", &json!({"fulfillment_details": {"address": empty}}));
+    let id = app.acp().create(body).await.expect(201).id();
+    let refused = app.acp().complete(&id, "spt_test_ok").await.expect(200);
+    assert_eq!(
+        (refused.text("/status"), refused.codes()),
+        ("not_ready_for_payment", vec!["invalid".to_owned()])
+    );
+    // All that may be left behind is the shop's own draft.
+    let orders = app.flower().orders();
+    assert!(orders.as_array().unwrap().iter().all(|order| order["status"] == "checkout-draft"), "{orders}");
+    let mended = json!({"fulfillment_details": {"address": acp_address()}});
+    assert_eq!(app.acp().update(&id, mended).await.expect(200).text("/status"), "ready_for_payment");
+    assert_eq!(app.acp().complete(&id, "spt_test_ok").await.expect(200).text("/status"), "completed");
+}

@@ -223,3 +223,51 @@ async fn a_wrong_bill_is_told_and_mended_by_the_next_completion() {
     let done = ucp.call(axum::http::Method::POST, &path, Some(&pay(berlin()))).await.expect(200);
     assert_eq!(done.text("/status"), "completed", "{}", done.json);
 }
+
+/// What the shop's own form asks of an address shows when the order is placed: the session is ready no more.
+/// Requirements: U-083, U-046.
+#[tokio::test]
+async fn an_address_that_the_order_is_refused_for_has_to_be_mended() {
+    let app = TestApp::with(|settings| settings.development = None).await;
+    let ucp = app.ucp();
+    let mut body = full("bouquet_roses", 1);
+    body["fulfillment"]["methods"][0]["destinations"][0] = json!({"id": "home", "address_country": "US"});
+    let created = ucp.create(body).await.expect(201);
+    let refused = ucp.complete(&created.id(), "success_token").await.expect(200);
+    assert_eq!(refused.text("/status"), "incomplete", "{}", refused.json);
+    assert_eq!(message(&refused, "invalid_address")["severity"], "recoverable");
+    let read = ucp.get(&created.id()).await.expect(200);
+    assert_eq!((read.text("/status"), &read.json["messages"]), ("incomplete", &refused.json["messages"]));
+    // All that may be left behind is the shop's own draft.
+    let orders = app.flower().orders();
+    assert!(orders.as_array().unwrap().iter().all(|order| order["status"] == "checkout-draft"), "{orders}");
+    let mended = ucp.update(&created.id(), full("bouquet_roses", 1)).await.expect(200);
+    assert_eq!(mended.text("/status"), "ready_for_complete");
+    assert_eq!(ucp.complete(&created.id(), "success_token").await.expect(200).text("/status"), "completed");
+}
+
+/// Where nothing ships the completion has to bring the bill's address.
+/// Requirements: U-068, U-106.
+#[tokio::test]
+async fn a_digital_order_asks_for_the_bills_address() {
+    let app = TestApp::with(|settings| settings.development = None).await;
+    let ucp = app.general_ucp();
+    let mut body = json!({"line_items": [{"item": {"id": "31"}, "quantity": 1}]});
+    body["buyer"] = json!({"email": "anna@example.com", "first_name": "Anna", "last_name": "Muster"});
+    let created = ucp.create(body).await.expect(201);
+    let asked = ucp.complete(&created.id(), "tok_ok").await.expect(200);
+    let told = message(&asked, "missing");
+    assert_eq!(told["path"], "$.payment.instruments[0].billing_address");
+    assert!(told["content"].as_str().unwrap().contains("bill"), "{told}");
+    let mut pay = payment("tok_ok");
+    pay["payment"]["instruments"][0]["billing_address"] = berlin();
+    let path = format!("/checkout-sessions/{}/complete", created.id());
+    let first = ucp.call(axum::http::Method::POST, &path, Some(&pay)).await.expect(200);
+    // The estimate was for another place: a new total is shown before anything is bought.
+    let done = match first.text("/status") {
+        "completed" => first,
+        _ => ucp.call(axum::http::Method::POST, &path, Some(&pay)).await.expect(200),
+    };
+    assert_eq!(done.text("/status"), "completed", "{}", done.json);
+    assert_eq!(app.general().orders().as_array().unwrap().len(), 1);
+}
