@@ -35,6 +35,10 @@ enum Command {
         /// Keep sessions and orders in this folder; a temporary one if not given.
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
+        /// Sell this many made-up products as well, in the flower shop: SKUs from made-00001, every tenth in
+        /// three sizes. For trying a large catalogue.
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        products: usize,
     },
     /// Start the demo shop alone: a shop that speaks the WooCommerce Store API on loopback.
     #[command(after_help = app::faults_help())]
@@ -45,6 +49,10 @@ enum Command {
         /// Keep carts, stock and orders in this folder; in memory if not given.
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
+        /// Sell this many made-up products as well, in the flower shop: SKUs from made-00001, every tenth in
+        /// three sizes. For trying a large catalogue.
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        products: usize,
         /// Misbehave: NAME or NAME=VALUE, several times if need be; also by PUT /_demo/faults.
         #[arg(long = "fault", value_name = "NAME[=VALUE]")]
         faults: Vec<String>,
@@ -124,10 +132,12 @@ fn main() -> ExitCode {
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let log = cli.log;
     match cli.command {
-        Command::Demo { listen, shop_listen, ops_listen, data } => {
-            app::demo(DemoOptions { listen, shop_listen, ops_listen, data }, log).await?;
+        Command::Demo { listen, shop_listen, ops_listen, data, products } => {
+            app::demo(DemoOptions { listen, shop_listen, ops_listen, data, products }, log).await?;
         }
-        Command::Shop { listen, data, faults } => app::shop(listen, data, &faults, log).await?,
+        Command::Shop { listen, data, products, faults } => {
+            app::shop(listen, data, products, &faults, log).await?;
+        }
         Command::Serve { config } => {
             let Some(settings) = checked(&config, log) else { return Ok(ExitCode::from(2)) };
             app::serve(settings).await?;

@@ -34,6 +34,8 @@ pub struct DemoOptions {
     pub ops_listen: SocketAddr,
     /// A folder to keep everything in.
     pub data: Option<PathBuf>,
+    /// How many made-up products the flower shop sells as well.
+    pub products: usize,
 }
 
 /// `tillgate demo`: gateway and demo shop in one process.
@@ -47,6 +49,7 @@ pub async fn demo(options: DemoOptions, log: Option<String>) -> anyhow::Result<(
     let shop_listener = bind(options.shop_listen, "--shop-listen").await?;
     let shop_url = format!("http://{}", shop_listener.local_addr()?);
     let (flower, general) = demo_shops(Some(&kept_in), &clock)?;
+    flower.add_made_products(options.products);
     let listener = bind(options.listen, "--listen").await?;
     let ops_listener = bind(options.ops_listen, "--ops-listen").await?;
     let (public, ops) = (listener.local_addr()?, ops_listener.local_addr()?);
@@ -73,12 +76,14 @@ pub async fn demo(options: DemoOptions, log: Option<String>) -> anyhow::Result<(
 pub async fn shop(
     listen: SocketAddr,
     data: Option<PathBuf>,
+    products: usize,
     faults: &[String],
     log: Option<String>,
 ) -> anyhow::Result<()> {
     start_log(log)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (flower, general) = demo_shops(data.as_deref(), &clock)?;
+    flower.add_made_products(products);
     for fault in faults {
         flower.set_fault(fault)?;
         general.set_fault(fault)?;

@@ -1,13 +1,13 @@
-//! The catalogue: a product's facts, its JSON, lists of products.
+//! The catalogue: a product's facts and its JSON; lists of products stand in `listing`.
 //!
 //! The JSON is the Store API's; amounts are minor-unit texts.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::http::{ApiError, Call, Reply, trim};
-use super::model::{Kind, Product, Term};
-use super::money::{html, markup, minor, with_currency};
+use super::http::{ApiError, Call, Reply};
+use super::model::{Kind, Product, TaxClass, Term};
+use super::money::{half_up, html, markup, minor, unit, with_currency};
 use super::state::State;
 
 /// How much of a product a cart may hold.
@@ -97,7 +97,7 @@ fn named(state: &State, product: &Product, dash: &str) -> String {
 /// The variations of a variable product, or the members of a group.
 pub(super) fn children<'a>(state: &'a State, product: &'a Product) -> Vec<&'a Product> {
     match product.kind {
-        Kind::Variable => state.products().filter(|child| child.parent == product.id).collect(),
+        Kind::Variable => state.variations(product.id).collect(),
         Kind::Grouped => product.grouped.iter().filter_map(|id| state.product(*id)).collect(),
         _ => Vec::new(),
     }
@@ -134,16 +134,57 @@ pub(super) fn images(state: &State, product: &Product) -> Value {
     }])
 }
 
-/// Price, regular price, sale price and range of a product, in micros.
-struct Prices {
-    price: i64,
-    regular: i64,
-    range: Option<(i64, i64)>,
-    on_sale: bool,
-    priced: bool,
+/// What a price as it was entered is without tax, and whether tax is still in it.
+///
+/// A price that was entered with tax holds the tax of the shop's own town. A buyer from there pays just that
+/// price; for anyone else the tax is taken out first.
+pub(super) fn taxable(state: &State, class: TaxClass, country: &str, micros: i64) -> (i64, bool) {
+    if !state.settings().entered_with_tax {
+        return (micros, false);
+    }
+    let percent = |country: &str| state.seed.tax(country, class).map_or(0, |rate| rate.percent);
+    let own = percent(&state.seed.base_address().country);
+    if own == percent(country) {
+        return (micros, true);
+    }
+    (half_up(i128::from(micros) * 100, i128::from(100 + own)), false)
 }
 
-fn prices(state: &State, product: &Product) -> Prices {
+/// A price as it is shown to a buyer from a country, in micros.
+pub(super) fn shown(state: &State, class: TaxClass, country: &str, micros: i64) -> i64 {
+    let settings = state.settings();
+    let percent = state.seed.tax(country, class).map_or(0, |rate| rate.percent);
+    let whole = |micros: i64| minor(settings, micros) * unit(settings);
+    match (taxable(state, class, country, micros), settings.shown_with_tax) {
+        ((_, true), true) => micros,
+        ((_, true), false) => half_up(i128::from(micros) * 100, i128::from(100 + percent)),
+        ((net, false), true) => whole(half_up(i128::from(net) * i128::from(100 + percent), 100)),
+        ((net, false), false) => net,
+    }
+}
+
+/// A price as the catalogue shows it: to a buyer from the shop's own town.
+fn listed(state: &State, product: &Product, micros: i64) -> i64 {
+    shown(state, product.tax_class, &state.seed.base_address().country, micros)
+}
+
+/// Price, regular price, sale price and range of a product, in micros.
+pub(super) struct Prices {
+    pub(super) price: i64,
+    pub(super) regular: i64,
+    pub(super) range: Option<(i64, i64)>,
+    pub(super) on_sale: bool,
+    pub(super) priced: bool,
+}
+
+impl Prices {
+    /// The cheapest and the dearest way to buy it, in micros.
+    pub(super) fn bounds(&self) -> (i64, i64) {
+        self.range.unwrap_or((self.price, self.price))
+    }
+}
+
+pub(super) fn prices(state: &State, product: &Product) -> Prices {
     if !matches!(product.kind, Kind::Variable | Kind::Grouped) {
         let price = product.price();
         return Prices {
@@ -172,7 +213,7 @@ fn prices(state: &State, product: &Product) -> Prices {
 pub(super) fn prices_json(state: &State, product: &Product) -> Value {
     let settings = state.settings();
     let prices = prices(state, product);
-    let text = |micros: i64| minor(settings, micros).to_string();
+    let text = |micros: i64| minor(settings, listed(state, product, micros)).to_string();
     let range = prices.range.map(|(low, high)| json!({"min_amount": text(low), "max_amount": text(high)}));
     with_currency(
         settings,
@@ -185,10 +226,11 @@ pub(super) fn prices_json(state: &State, product: &Product) -> Value {
     )
 }
 
-fn price_html(state: &State, prices: &Prices) -> String {
+fn price_html(state: &State, product: &Product, prices: &Prices) -> String {
     let settings = state.settings();
-    let tag = |micros: i64| markup(settings, minor(settings, micros));
-    let text = |micros: i64| html(settings, minor(settings, micros));
+    let amount = |micros: i64| minor(settings, listed(state, product, micros));
+    let tag = |micros: i64| markup(settings, amount(micros));
+    let text = |micros: i64| html(settings, amount(micros));
     let note = |text: String| format!("<span class=\"screen-reader-text\">{text}</span>");
     let hidden = |micros: i64| tag(micros).replacen("amount\">", "amount\" aria-hidden=\"true\">", 1);
     match prices.range {
@@ -210,7 +252,7 @@ fn price_html(state: &State, prices: &Prices) -> String {
     }
 }
 
-fn in_stock(state: &State, product: &Product) -> bool {
+pub(super) fn in_stock(state: &State, product: &Product) -> bool {
     match product.kind {
         Kind::Variable => children(state, product).iter().any(|child| child.in_stock()),
         _ => product.in_stock(),
@@ -351,7 +393,7 @@ pub(super) fn product_json(state: &State, product: &Product, target: &str, now: 
         "description": product.description,
         "on_sale": prices.on_sale,
         "prices": prices_json(state, product),
-        "price_html": price_html(state, &prices),
+        "price_html": price_html(state, product, &prices),
         "average_rating": "0",
         "review_count": 0,
         "images": images(state, product),
@@ -373,147 +415,20 @@ pub(super) fn product_json(state: &State, product: &Product, target: &str, now: 
     })
 }
 
+/// Slugs are kept percent-encoded; a client may send either case.
+fn slug_is(product: &Product, name: &str) -> bool {
+    !product.draft && product.slug.eq_ignore_ascii_case(name)
+}
+
 /// `GET products/{id or slug}`.
 pub(super) fn one(state: &State, call: &Call, name: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
     let product = match name.parse::<u64>() {
         Ok(id) => state.product(id).ok_or_else(|| {
             ApiError::new(404, "woocommerce_rest_product_invalid_id", "Invalid product ID.")
         })?,
-        Err(_) => {
-            state.products().find(|product| product.slug == name && !product.draft).ok_or_else(|| {
-                ApiError::new(404, "woocommerce_rest_product_invalid_slug", "Invalid product slug.")
-            })?
-        }
+        Err(_) => state.products().find(|product| slug_is(product, name)).ok_or_else(|| {
+            ApiError::new(404, "woocommerce_rest_product_invalid_slug", "Invalid product slug.")
+        })?,
     };
     Ok(Reply::new(200, product_json(state, product, &call.target, now)))
-}
-
-/// `per_page` and `page` of a list; `least` is the smallest page size allowed.
-pub(super) fn paging(call: &Call, least: usize) -> Result<(usize, usize), ApiError> {
-    let mut sizes = [10, 1];
-    for (slot, name) in sizes.iter_mut().zip(["per_page", "page"]) {
-        if call.has(name) {
-            let Ok(number) = call.text(name).parse::<i64>() else {
-                return Err(ApiError::invalid(
-                    name,
-                    "rest_invalid_type",
-                    format!("{name} is not of type integer."),
-                ));
-            };
-            *slot = usize::try_from(number).unwrap_or(usize::MAX);
-        }
-    }
-    let [per_page, page] = sizes;
-    if per_page > 100 || per_page < least {
-        let text = format!("per_page must be between {least} (inclusive) and 100 (inclusive)");
-        return Err(ApiError::invalid("per_page", "rest_out_of_bounds", text));
-    }
-    if page == 0 || page == usize::MAX {
-        return Err(ApiError::invalid(
-            "page",
-            "rest_out_of_bounds",
-            "page must be greater than or equal to 1",
-        ));
-    }
-    Ok((per_page, page))
-}
-
-/// The page of a list, with its total headers.
-pub(super) fn page_of<T>(all: Vec<T>, per_page: usize, page: usize, json: impl Fn(T) -> Value) -> Reply {
-    let total = all.len();
-    let size = if per_page == 0 { total.max(1) } else { per_page };
-    let pages = total.div_ceil(size);
-    let body: Vec<Value> = all.into_iter().skip(size.saturating_mul(page - 1)).take(size).map(json).collect();
-    Reply::new(200, Value::Array(body))
-        .header("x-wp-total", total.to_string())
-        .header("x-wp-totalpages", pages.to_string())
-}
-
-const ORDER_BY: &[&str] = &[
-    "date",
-    "modified",
-    "id",
-    "include",
-    "title",
-    "slug",
-    "price",
-    "popularity",
-    "rating",
-    "menu_order",
-    "comment_count",
-];
-
-fn matches(state: &State, call: &Call, product: &Product) -> bool {
-    let ids = |name: &str| -> Option<Vec<u64>> {
-        Some(call.list(name)?.iter().filter_map(|id| id.parse().ok()).collect())
-    };
-    let by_code = call.has("sku") || call.has("slug");
-    let kind = call.text("type");
-    let kind_fits = match kind.as_str() {
-        "" => product.kind != Kind::Variation || by_code,
-        kind => product.kind.name() == kind,
-    };
-    let search = call.text("search").to_lowercase();
-    let found = search.is_empty()
-        || product.name.to_lowercase().contains(&search)
-        || product.sku.to_lowercase().contains(&search);
-    let listed =
-        |name: &str, value: &str| call.list(name).is_none_or(|wanted| wanted.iter().any(|w| w == value));
-    let shown = prices(state, product);
-    let (low, high) = shown.range.unwrap_or((shown.price, shown.price));
-    let (low, high) = (minor(state.settings(), low), minor(state.settings(), high));
-    let bound = |name: &str| call.text(name).parse::<i64>().ok();
-    let stock = if in_stock(state, product) { "instock" } else { "outofstock" };
-    let category = call.list("category").is_none_or(|wanted| {
-        product
-            .categories
-            .iter()
-            .any(|term| wanted.iter().any(|w| *w == term.slug || *w == term.id.to_string()))
-    });
-    !product.draft
-        && kind_fits
-        && found
-        && category
-        && listed("sku", &product.sku)
-        && listed("slug", &product.slug)
-        && listed("stock_status", stock)
-        && ids("include").is_none_or(|ids| ids.contains(&product.id))
-        && ids("exclude").is_none_or(|ids| !ids.contains(&product.id))
-        && ids("parent").is_none_or(|ids| ids.contains(&product.parent))
-        && bound("min_price").is_none_or(|least| high >= least)
-        && bound("max_price").is_none_or(|most| low <= most)
-        && (call.text("on_sale") != "true" || shown.on_sale)
-}
-
-/// `GET products`.
-pub(super) fn list(state: &State, call: &Call, now: DateTime<Utc>) -> Result<Reply, ApiError> {
-    let (per_page, page) = paging(call, 0)?;
-    let by = call.text("orderby");
-    if !by.is_empty() && !ORDER_BY.contains(&by.as_str()) {
-        let text = "orderby is not one of date, modified, id, include, title, slug, price, popularity, rating, \
-                    menu_order, and comment_count.";
-        return Err(ApiError::invalid("orderby", "rest_not_in_enum", text));
-    }
-    let mut found: Vec<&Product> = state.products().filter(|product| matches(state, call, product)).collect();
-    match by.as_str() {
-        "title" => found.sort_by_key(|product| product.name.to_lowercase()),
-        "slug" => found.sort_by_key(|product| product.slug.clone()),
-        "price" => found.sort_by_key(|product| prices(state, product).price),
-        "popularity" => found.sort_by_key(|product| product.total_sales),
-        "include" => {
-            let wanted = call.list("include").unwrap_or_default();
-            found.sort_by_key(|product| wanted.iter().position(|id| *id == product.id.to_string()));
-        }
-        _ => {}
-    }
-    if by != "include" && call.text("order") != "asc" {
-        found.reverse();
-    }
-    if let Ok(offset) = call.text("offset").parse::<usize>() {
-        found.drain(..offset.min(found.len()));
-    }
-    let fields = call.text("_fields");
-    Ok(page_of(found, per_page, page, |product| {
-        trim(product_json(state, product, &call.target, now), Some(&fields))
-    }))
 }

@@ -15,8 +15,10 @@ pub(super) struct Discountable {
     pub(super) product: u64,
     pub(super) parent: u64,
     pub(super) quantity: i64,
-    /// Micros for one unit.
+    /// Micros for one unit, as they were entered if `taxed`, else without tax.
     pub(super) price: i64,
+    /// Whether tax is in the price.
+    pub(super) taxed: bool,
     /// Minor units for the whole line before discounts.
     pub(super) subtotal: i64,
 }

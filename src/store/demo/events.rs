@@ -3,7 +3,7 @@
 //! `stock {product, quantity}`, `price {product, price}`, `publish {product, value}`, `wait {seconds}`,
 //! `guest_checkout {value}`, `pickup_location {name}`, `order_status {order, status}`,
 //! `session_lifetime {seconds}`, `clear_sessions`, `rate_limit {limit, seconds}`, `maintenance {value}`,
-//! `plugin {value}`, `currency {code, decimals}`, `coupon_uses_left {code, value}`,
+//! `plugin {value}`, `currency {code, decimals}`, `tax {entered_including, shown_including}`, `coupon_uses_left {code, value}`,
 //! `coupon_expired {code, value}`, `note`. Products go by id or SKU.
 
 use chrono::{DateTime, Utc};
@@ -70,6 +70,13 @@ fn one(state: &mut State, event: &Value, now: DateTime<Utc>) -> Result<(), Error
             let settings = state.settings_mut();
             settings.currency = code;
             settings.decimals = decimals;
+        }
+        "tax" => {
+            let flag = |name: &str| event.get(name).and_then(Value::as_bool).ok_or_else(|| wrong(op, name));
+            let (entered, shown) = (flag("entered_including")?, flag("shown_including")?);
+            let settings = state.settings_mut();
+            settings.entered_with_tax = entered;
+            settings.shown_with_tax = shown;
         }
         "order_status" => {
             let status =

@@ -30,6 +30,11 @@ const fn row(name: &'static str, value: &'static str, what: &'static str) -> Row
 pub const TABLE: &[Row] = &[
     row("delay_ms", "milliseconds", "wait before doing what was asked"),
     row("timeout_ms", "milliseconds", "do what was asked, then wait before answering"),
+    row(
+        "slow_ms",
+        "milliseconds",
+        "do what was asked, but write the cart back only then: calls of one cart overlap",
+    ),
     row("http_500", "", "answer 500 internal_server_error and do nothing"),
     row("html", "", "do what was asked, answer 200 with an HTML page"),
     row("maintenance", "", "answer 503 with an HTML page and do nothing"),

@@ -105,6 +105,9 @@ pub(super) struct Product {
     pub(super) modified: DateTime<Utc>,
     pub(super) created: DateTime<Utc>,
     pub(super) total_sales: i64,
+    /// Name and SKU in lower case, where a search looks; follows from the rest.
+    #[serde(skip)]
+    pub(super) search: String,
 }
 
 impl Product {
@@ -409,6 +412,12 @@ pub(super) struct Settings {
     pub(super) hold_minutes: i64,
     pub(super) rate_limit: Option<RateLimit>,
     pub(super) pickup_location: Option<String>,
+    /// Whether prices are entered with the tax of the shop's own town in them.
+    #[serde(default)]
+    pub(super) entered_with_tax: bool,
+    /// Whether prices are shown with tax.
+    #[serde(default)]
+    pub(super) shown_with_tax: bool,
     /// How far `wait` has moved the shop's clock.
     pub(super) clock_offset_seconds: i64,
     /// 32 bytes in hex: signs Cart-Tokens.

@@ -46,7 +46,10 @@ pub(super) fn from_cart(
     order.discount_tax = priced.discount_tax;
     order.total = priced.total;
     order.total_tax = priced.tax;
-    order.lines = priced.lines.iter().filter_map(|line| line_of(state, line)).collect();
+    order.lines = {
+        let country = session.shipping.country.as_str();
+        priced.lines.iter().filter_map(|line| line_of(state, country, line)).collect()
+    };
     for line in &mut order.lines {
         line.id = state.next_item_id();
     }
@@ -105,17 +108,18 @@ fn blank(state: &mut State, now: DateTime<Utc>) -> Order {
     }
 }
 
-fn line_of(state: &State, line: &super::totals::Line) -> Option<OrderLine> {
+fn line_of(state: &State, country: &str, line: &super::totals::Line) -> Option<OrderLine> {
     let product = state.product(line.product)?;
     let price = product.price().unwrap_or_default();
+    let shown = |micros: i64| catalog::shown(state, product.tax_class, country, micros);
     Some(OrderLine {
         id: 0,
         product: product.id,
         name: catalog::full_name(state, product),
         sku: product.sku.clone(),
         quantity: line.quantity,
-        price,
-        regular: product.regular.unwrap_or(price),
+        price: shown(price),
+        regular: shown(product.regular.unwrap_or(price)),
         subtotal: line.subtotal,
         subtotal_tax: line.subtotal_tax,
         total: line.total,

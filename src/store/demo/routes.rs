@@ -8,9 +8,11 @@ use super::catalog;
 use super::checkout::{self, Step};
 use super::coupons;
 use super::http::{ApiError, Call, Reply};
+use super::listing;
 use super::model::Session;
 use super::orders;
 use super::state::State;
+use super::terms;
 use super::totals;
 use super::view;
 
@@ -40,7 +42,11 @@ pub(super) fn below(path: &str) -> Option<Vec<&str>> {
 /// The methods a path takes, or `None` if there is no such path.
 pub(super) fn find(path: &[&str]) -> Option<Route> {
     let (methods, cart) = match path {
-        [] | ["products"] | ["products" | "order", _] => ("GET", false),
+        []
+        | ["products"]
+        | ["products" | "order", _]
+        | ["products", "attributes" | "categories" | "brands", _]
+        | ["products", "attributes", _, "terms"] => ("GET", false),
         ["batch"] => ("POST", false),
         ["cart"] => ("GET", true),
         ["cart", "items" | "coupons"] => ("GET, POST, DELETE", true),
@@ -62,8 +68,12 @@ pub(super) fn run(
     now: DateTime<Utc>,
 ) -> Result<Step, ApiError> {
     let reply = match (call.method.as_str(), path) {
-        ("GET", []) => Reply::new(200, json!({"namespace": "wc/store/v1", "routes": {}})),
-        ("GET", ["products"]) => catalog::list(state, call, now)?,
+        ("GET", []) => Reply::new(200, index(state)),
+        ("GET", ["products"]) => listing::list(state, call, now)?,
+        (
+            "GET",
+            ["products", "collection-data" | "attributes" | "categories" | "tags" | "brands" | "reviews", ..],
+        ) => terms::route(state, call, path.get(1..).unwrap_or_default())?,
         ("GET", ["products", name]) => catalog::one(state, call, name, now)?,
         ("GET", ["order", id]) => orders::read(state, id, call)?,
         ("GET" | "PUT" | "PATCH", ["checkout"]) => checkout::draft(state, session, call, now)?,
@@ -219,6 +229,64 @@ fn one_coupon(
         ApiError::new(404, "woocommerce_rest_cart_coupon_invalid_code", message)
     })?;
     Ok(Reply::new(status, view::coupon(state, line)))
+}
+
+/// Every path of the API with its methods, as `GET wc/store/v1` lists them. What each call takes is not told.
+fn index(state: &State) -> Value {
+    const ROUTES: &[(&str, &[&str])] = &[
+        ("", &[]),
+        ("/batch", &["batch"]),
+        ("/cart", &["cart"]),
+        ("/cart/add-item", &["cart", "add-item"]),
+        ("/cart/apply-coupon", &["cart", "apply-coupon"]),
+        ("/cart/coupons", &["cart", "coupons"]),
+        ("/cart/coupons/(?P<code>[\\w-]+)", &["cart", "coupons", "x"]),
+        ("/cart/extensions", &["cart", "extensions"]),
+        ("/cart/items", &["cart", "items"]),
+        ("/cart/items/(?P<key>[\\w-]{32})", &["cart", "items", "x"]),
+        ("/cart/remove-coupon", &["cart", "remove-coupon"]),
+        ("/cart/remove-item", &["cart", "remove-item"]),
+        ("/cart/select-shipping-rate", &["cart", "select-shipping-rate"]),
+        ("/cart/update-item", &["cart", "update-item"]),
+        ("/cart/update-customer", &["cart", "update-customer"]),
+        ("/checkout", &["checkout"]),
+        ("/checkout/(?P<id>[\\d]+)", &["checkout", "1"]),
+        ("/order/(?P<id>[\\d]+)", &["order", "1"]),
+        ("/products/attributes", &["products", "attributes"]),
+        ("/products/attributes/(?P<id>[\\d]+)", &["products", "attributes", "1"]),
+        ("/products/attributes/(?P<attribute_id>[\\d]+)/terms", &["products", "attributes", "1", "terms"]),
+        ("/products/categories", &["products", "categories"]),
+        ("/products/categories/(?P<id>[\\d]+)", &["products", "categories", "1"]),
+        ("/products/brands", &["products", "brands"]),
+        ("/products/brands/(?P<identifier>[\\w-]+)", &["products", "brands", "x"]),
+        ("/products/collection-data", &["products", "collection-data"]),
+        ("/products/reviews", &["products", "reviews"]),
+        ("/products/tags", &["products", "tags"]),
+        ("/products", &["products"]),
+        ("/products/(?P<id>[\\d]+)", &["products", "1"]),
+        ("/products/(?P<slug>[\\S]+)", &["products", "x"]),
+    ];
+    let base = format!("{}/wp-json", state.public_base);
+    let mut routes = serde_json::Map::new();
+    for (name, path) in ROUTES {
+        let Some(route) = find(path) else { continue };
+        let methods: Vec<&str> = route.methods.split(", ").collect();
+        let mut entry = json!({
+            "namespace": "wc/store/v1",
+            "methods": methods,
+            "endpoints": [{"methods": methods, "args": {}}],
+        });
+        if !name.contains('(') {
+            let links = json!({"_links": {"self": [{"href": format!("{base}/wc/store/v1{name}")}]}});
+            entry = view::merged(entry, links);
+        }
+        routes.insert(format!("/wc/store/v1{name}"), entry);
+    }
+    json!({
+        "namespace": "wc/store/v1",
+        "routes": routes,
+        "_links": {"up": [{"href": format!("{base}/")}]},
+    })
 }
 
 /// `OPTIONS checkout`: the methods and the arguments that tell one release from another.

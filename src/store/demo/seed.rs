@@ -8,6 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::model::{Address, Attribute, Coupon, DiscountType, Kind, Product, Settings, TaxClass, Term};
 
+/// A long text with markup, as an editor makes it.
+const LONG_DESCRIPTION: &str = include_str!("long-description.html");
+
 /// Which shop to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
@@ -152,6 +155,8 @@ pub(super) fn stock(seed: Seed, now: DateTime<Utc>) -> Stock {
         hold_minutes: 60,
         rate_limit: None,
         pickup_location: None,
+        entered_with_tax: false,
+        shown_with_tax: false,
         clock_offset_seconds: 0,
         secret: String::new(),
         next_order: 1000,
@@ -419,10 +424,7 @@ fn general() -> Vec<Product> {
         },
         Product {
             short_description: "<p><em>Opis &amp; krótki</em></p>".to_owned(),
-            description:
-                "<h2>Long description</h2>\n<p>Thrown by <strong>hand</strong> &amp; glazed twice.</p>\n\
-                <ul>\n<li>350&nbsp;ml</li>\n<li>Dishwasher safe</li>\n</ul>\n<p>“Quoted” text, 5 &lt; 6.</p>"
-                    .to_owned(),
+            description: LONG_DESCRIPTION.to_owned(),
             ..simple(
                 37,
                 "UNI-01",

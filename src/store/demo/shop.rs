@@ -18,7 +18,8 @@ use super::batch;
 use super::checkout::{self, Step};
 use super::events;
 use super::http::{ApiError, Call, JSON, Reply, hang_up, read_body, respond, trim};
-use super::model::Session;
+use super::made;
+use super::model::{Product, Session};
 use super::routes;
 use super::state::{Calls, State};
 use super::token;
@@ -42,6 +43,7 @@ pub struct DemoShop {
 struct Weather {
     delay: Duration,
     timeout: Duration,
+    slow: Duration,
     http_500: bool,
     html: bool,
     maintenance: bool,
@@ -74,6 +76,17 @@ impl DemoShop {
     /// Sets the address that permalinks, pictures and redirects are built on.
     pub fn set_public_base(&self, base: &str) {
         base.trim_end_matches('/').clone_into(&mut self.lock().public_base);
+    }
+
+    /// Puts `count` made-up products beside what the shop sells; equal counts make equal shops.
+    pub fn add_made_products(&self, count: usize) {
+        let mut state = self.lock();
+        let opened = self.now(&state) - TimeDelta::days(30);
+        state.add_products(made::products(count).map(|product| Product {
+            modified: opened,
+            created: opened,
+            ..product
+        }));
     }
 
     /// Switches a fault on: `NAME[=VALUE][,count=N][,only=KIND]`, see [`faults`](super::faults).
@@ -128,11 +141,16 @@ impl DemoShop {
             return self.control(&method, rest, &body);
         }
         self.lock().calls.note(method.as_str(), path);
-        let Some(api) = target.strip_prefix("wp-json").map(|rest| rest.trim_start_matches('/').to_owned())
-        else {
-            return respond(404, "text/html; charset=UTF-8", page("Page not found"), &[]);
-        };
-        self.api(&method, &api, &headers, &body).await
+        if let Some(api) = target.strip_prefix("wp-json").map(|rest| rest.trim_start_matches('/')) {
+            return self.api(&method, api, &headers, &body).await;
+        }
+        if let Some(api) = plain_route(&target) {
+            // On this path the shop does not look for a Cart-Token.
+            let mut headers = headers;
+            headers.remove("cart-token");
+            return self.api(&method, &api, &headers, &body).await;
+        }
+        respond(404, HTML, page("Page not found"), &[])
     }
 
     async fn api(&self, method: &Method, target: &str, headers: &HeaderMap, body: &[u8]) -> Response {
@@ -140,14 +158,15 @@ impl DemoShop {
         if !weather.delay.is_zero() {
             tokio::time::sleep(weather.delay).await;
         }
-        if let Some(response) = weather.refusal(self) {
+        if let Some(response) = weather.refusal(self, wants_json(headers)) {
             return response;
         }
         let mut headers = headers.clone();
         if weather.dead_token {
             headers.remove("cart-token");
         }
-        let reply = self.reply(method, target, &headers, body, weather.dead_token).await;
+        let reply = self.reply(method, target, &headers, body, &weather).await;
+        let reply = if *method == Method::HEAD { Reply { body: Value::Null, ..reply } } else { reply };
         weather.finish(reply).await
     }
 
@@ -172,6 +191,7 @@ impl DemoShop {
         };
         if !(weather.maintenance || weather.http_500 || weather.limiter) {
             weather.timeout = Duration::from_millis(take("timeout_ms").unwrap_or_default());
+            weather.slow = Duration::from_millis(take("slow_ms").unwrap_or_default());
             weather.html = take("html").is_some();
             weather.dead_token = take("dead_token").is_some();
             weather.noise = take("noise").is_some();
@@ -188,7 +208,7 @@ impl DemoShop {
         target: &str,
         headers: &HeaderMap,
         body: &[u8],
-        dead: bool,
+        weather: &Weather,
     ) -> Reply {
         let body = match read_body(headers, body) {
             Ok(body) => body,
@@ -216,7 +236,7 @@ impl DemoShop {
             return Reply::new(error.status, error.body(None));
         };
         if path == ["batch"] {
-            return self.batch(&call.params, headers, dead).await;
+            return self.batch(&call.params, headers, weather).await;
         }
         let client = self.client(headers, routes::guarded(&call, &path));
         let mut session = self.lock().session(&client.identity);
@@ -224,6 +244,9 @@ impl DemoShop {
         let (reply, extra) = self.one(&call, &path, &mut session, &client, route.cart).await;
         if call.method == "GET" {
             keep_lines(&mut session, &before);
+        }
+        if !weather.slow.is_zero() {
+            tokio::time::sleep(weather.slow).await;
         }
         let saved = self.save(&client, session, &before);
         let reply = if saved { reply } else { broken() };
@@ -236,12 +259,17 @@ impl DemoShop {
         let mut state = self.lock();
         let now = self.now(&state);
         let open = path.is_empty() && call.method == "GET";
+        let allowed = wcv3::methods(path);
         let done = if open { Ok(()) } else { wcv3::authorize(call, headers) }
             .and_then(|()| wcv3::route(&mut state, call, path, now));
-        match (done, state.commit()) {
+        let reply = match (done, state.commit()) {
             (_, Err(_)) => broken(),
             (Ok(reply), Ok(())) => reply,
             (Err(error), Ok(())) => Reply::new(error.status, error.body(None)),
+        };
+        match allowed.filter(|_| reply.status != 401) {
+            Some(methods) => reply.header("allow", methods),
+            None => reply,
         }
     }
 
@@ -347,7 +375,7 @@ impl DemoShop {
         state.commit().is_ok()
     }
 
-    async fn batch(&self, body: &Map<String, Value>, headers: &HeaderMap, dead: bool) -> Reply {
+    async fn batch(&self, body: &Map<String, Value>, headers: &HeaderMap, weather: &Weather) -> Reply {
         let items = match batch::items(body) {
             Ok(items) => items,
             Err(error) => return Reply::new(error.status, error.body(None)),
@@ -361,7 +389,7 @@ impl DemoShop {
         let authorized: Vec<bool> = {
             let state = self.lock();
             let now = self.now(&state);
-            items.iter().map(|item| !dead && batch::is_authorized(&state, item, now)).collect()
+            items.iter().map(|item| !weather.dead_token && batch::is_authorized(&state, item, now)).collect()
         };
         if !client.known && authorized.contains(&true) {
             let error = checkout::fatal();
@@ -387,6 +415,9 @@ impl DemoShop {
             }
             lost |= reply.lost;
             responses.push(json!({"body": reply.body, "status": reply.status, "headers": extra}));
+        }
+        if !weather.slow.is_zero() {
+            tokio::time::sleep(weather.slow).await;
         }
         if !self.save(&client, session, &before) {
             return broken();
@@ -468,15 +499,18 @@ impl DemoShop {
 
 impl Weather {
     /// The answer of a shop that does nothing today.
-    fn refusal(&self, shop: &DemoShop) -> Option<Response> {
+    fn refusal(&self, shop: &DemoShop, json: bool) -> Option<Response> {
         if self.maintenance {
-            let text = page("Briefly unavailable for scheduled maintenance. Check back in a minute.");
-            return Some(respond(
-                503,
-                "text/html; charset=UTF-8",
-                text,
-                &[("retry-after".to_owned(), "600".to_owned())],
-            ));
+            let text = "Briefly unavailable for scheduled maintenance. Check back in a minute.";
+            let headers = [("retry-after".to_owned(), "600".to_owned())];
+            if json {
+                let body = merge_empty_errors(ApiError::new(503, "wp_die", text).body(None));
+                return Some(respond(503, JSON, body.to_string(), &headers));
+            }
+            return Some(respond(503, HTML, page(text), &headers));
+        }
+        if self.http_500 && !json {
+            return Some(respond(500, HTML, page("There has been a critical error on this website."), &[]));
         }
         if self.http_500 {
             let error = checkout::fatal();
@@ -499,7 +533,7 @@ impl Weather {
             return hang_up();
         }
         if self.html {
-            return respond(200, "text/html; charset=UTF-8", page("Just a moment"), &reply.headers);
+            return respond(200, HTML, page("Just a moment"), &reply.headers);
         }
         if reply.status == 204 {
             return respond(204, JSON, String::new(), &reply.headers);
@@ -509,8 +543,27 @@ impl Weather {
         } else {
             ""
         };
-        respond(reply.status, JSON, format!("{noise}{}", reply.body), &reply.headers)
+        let body = if reply.body.is_null() { String::new() } else { reply.body.to_string() };
+        respond(reply.status, JSON, format!("{noise}{body}"), &reply.headers)
     }
+}
+
+/// Whether a fatal error is told as JSON: to a client that says so, or that sends JSON.
+fn wants_json(headers: &HeaderMap) -> bool {
+    let says = |name: &str| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.contains("application/json"))
+    };
+    says("accept") || says("content-type")
+}
+
+const HTML: &str = "text/html; charset=UTF-8";
+
+/// `?rest_route=/wc/store/v1/cart&…` as the path it stands for.
+fn plain_route(target: &str) -> Option<String> {
+    let query = target.strip_prefix('?').or_else(|| target.strip_prefix("index.php?"))?;
+    let route = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "rest_route")?.1;
+    Some(format!("{}?{query}", route.trim_matches('/')))
 }
 
 fn page(text: &str) -> String {

@@ -45,6 +45,9 @@ pub(super) struct State {
     pub(super) public_base: String,
     settings: Settings,
     products: BTreeMap<u64, Product>,
+    /// The variations of each variable product, by id.
+    variations: HashMap<u64, Vec<u64>>,
+    by_sku: HashMap<String, Vec<u64>>,
     coupons: BTreeMap<String, Coupon>,
     sessions: HashMap<String, Session>,
     orders: BTreeMap<u64, Order>,
@@ -69,6 +72,8 @@ impl State {
             public_base: "https://shop.example.com".to_owned(),
             settings: Settings { secret, ..stock.settings },
             products: stock.products.into_iter().map(|product| (product.id, product)).collect(),
+            variations: HashMap::new(),
+            by_sku: HashMap::new(),
             coupons: stock.coupons.into_iter().map(|coupon| (coupon.code.clone(), coupon)).collect(),
             sessions: HashMap::new(),
             orders: BTreeMap::new(),
@@ -92,7 +97,34 @@ impl State {
             state.dirty.insert("settings".to_owned());
             state.commit()?;
         }
+        let ids: Vec<u64> = state.products.keys().copied().collect();
+        state.index(&ids);
         Ok(state)
+    }
+
+    /// Adds products that are not there yet: what the file remembers of them stands. Parent, name and SKU of a
+    /// product never change afterwards.
+    pub(super) fn add_products(&mut self, products: impl Iterator<Item = Product>) {
+        let mut added = Vec::new();
+        for product in products {
+            let id = product.id;
+            if let std::collections::btree_map::Entry::Vacant(free) = self.products.entry(id) {
+                free.insert(product);
+                added.push(id);
+            }
+        }
+        self.index(&added);
+    }
+
+    fn index(&mut self, ids: &[u64]) {
+        for id in ids {
+            let Some(product) = self.products.get_mut(id) else { continue };
+            product.search = format!("{}\n{}", product.name, product.sku).to_lowercase();
+            self.by_sku.entry(product.sku.clone()).or_default().push(*id);
+            if product.parent != 0 {
+                self.variations.entry(product.parent).or_default().push(*id);
+            }
+        }
     }
 
     fn load(&mut self, disk: &rusqlite::Connection) -> Result<(), Error> {
@@ -176,6 +208,16 @@ impl State {
         self.products.values()
     }
 
+    /// The variations of a variable product, by id.
+    pub(super) fn variations(&self, parent: u64) -> impl Iterator<Item = &Product> {
+        self.variations.get(&parent).into_iter().flatten().filter_map(|id| self.products.get(id))
+    }
+
+    /// The products and variations with a SKU.
+    pub(super) fn ids_of_sku(&self, sku: &str) -> &[u64] {
+        self.by_sku.get(sku).map_or(&[], Vec::as_slice)
+    }
+
     /// A product to be written to.
     pub(super) fn product_mut(&mut self, id: u64) -> Option<&mut Product> {
         self.dirty.insert(format!("product/{id}"));
@@ -234,6 +276,12 @@ impl State {
     pub(super) fn put_order(&mut self, order: Order) {
         self.dirty.insert(format!("order/{}", order.id));
         self.orders.insert(order.id, order);
+    }
+
+    pub(super) fn remove_order(&mut self, id: u64) {
+        self.release(id);
+        self.dirty.insert(format!("order/{id}"));
+        self.orders.remove(&id);
     }
 
     pub(super) fn next_order_id(&mut self) -> u64 {

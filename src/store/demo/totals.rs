@@ -82,12 +82,14 @@ pub(super) fn discountable(state: &State, session: &Session) -> Vec<Discountable
         .iter()
         .filter_map(|line| {
             let product = state.product(line.product)?;
-            let price = product.price()?;
+            let country = session.shipping.country.as_str();
+            let (price, taxed) = catalog::taxable(state, product.tax_class, country, product.price()?);
             Some(Discountable {
                 product: product.id,
                 parent: product.parent,
                 quantity: line.quantity,
                 price,
+                taxed,
                 subtotal: minor(state.settings(), price * line.quantity),
             })
         })
@@ -174,27 +176,44 @@ fn add_lines(state: &State, session: &Session, priced: &mut Priced) {
         let off: i64 = discounts.iter().filter_map(|discount| discount.per_line.get(index)).sum();
         let before = i128::from(line.price) * i128::from(line.quantity);
         let after = (before - i128::from(off) * one).max(0);
-        let subtotal = half_up(before, one);
+        // Net and tax of an amount in micros, in minor units: tax is taken out of a price that holds it.
+        let split = |amount: i128| {
+            if line.taxed {
+                let tax = half_down(amount * percent, (100 + percent) * one);
+                (half_up(amount - i128::from(tax) * one, one), tax)
+            } else {
+                (half_up(amount, one), half_up(amount * percent, 100 * one))
+            }
+        };
+        let (subtotal, subtotal_tax) = split(before);
+        let (total, total_tax) = split(after);
         priced.lines.push(Line {
             key: cart.key.clone(),
             product: line.product,
             quantity: line.quantity,
             subtotal,
-            subtotal_tax: half_up(before * percent, 100 * one),
-            total: half_up(after, one),
-            total_tax: half_up(after * percent, 100 * one),
+            subtotal_tax,
+            total,
+            total_tax,
             tax_class: state.product(line.product).map(|product| product.tax_class).unwrap_or_default(),
         });
     }
+    let included = lines.first().is_some_and(|line| line.taxed);
+    // In hundredths of a minor unit.
     let taxed = |discount: &[i64]| -> i128 {
-        discount.iter().zip(&percents).map(|(off, percent)| i128::from(*off) * i128::from(*percent)).sum()
+        let each = discount.iter().zip(&percents).map(|(off, percent)| {
+            let (off, percent) = (i128::from(*off), i128::from(*percent));
+            if included { off * percent * 100 / (100 + percent) } else { off * percent }
+        });
+        each.sum()
     };
     let mut all = 0;
     for discount in &discounts {
         let Some(coupon) = state.coupon(&discount.code) else { continue };
         let hundredths = taxed(&discount.per_line);
         all += hundredths;
-        let amount: i64 = discount.per_line.iter().sum();
+        let tax = half_down(hundredths, 100);
+        let amount: i64 = discount.per_line.iter().sum::<i64>() - if included { tax } else { 0 };
         priced.discount += amount;
         priced.coupons.push(CouponLine {
             id: 0,
@@ -203,7 +222,7 @@ fn add_lines(state: &State, session: &Session, priced: &mut Priced) {
             amount: coupon.amount,
             free_shipping: coupon.free_shipping,
             discount: amount,
-            tax: half_down(hundredths, 100),
+            tax,
         });
     }
     priced.discount_tax = half_up(all, 100);

@@ -114,6 +114,9 @@ pub(super) fn item(state: &State, session: &Session, line: &Line, now: DateTime<
     let variation: Vec<Value> = variation.into_iter().map(|(_, value)| value).collect();
     let price = product.price().unwrap_or_default();
     let regular = product.regular.unwrap_or(price);
+    let country = session.shipping.country.as_str();
+    let shown = |micros: i64| catalog::shown(state, product.tax_class, country, micros);
+    let (price, regular) = (shown(price), shown(regular));
     let own = json!({
         "key": line.key,
         "id": product.id,

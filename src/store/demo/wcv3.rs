@@ -1,24 +1,46 @@
 //! The few calls of wc/v3 that a gateway needs: reading orders and stock, cancelling an order.
 //!
 //! Basic authentication with `ck_demo`/`cs_demo` (or the same as `consumer_key` and `consumer_secret`);
-//! `ck_demo_read`/`cs_demo_read` may only read. Unlike a real shop this one takes keys over plain http, being
-//! on loopback. Amounts are decimal texts in major units. Times without a zone are shop time, which is UTC.
+//! `ck_demo_read`/`cs_demo_read` may only read, `ck_demo_write`/`cs_demo_write` only write. A real shop ignores
+//! keys that come over plain http; this one, being on loopback, does so only if a proxy says
+//! `X-Forwarded-Proto: http`. Amounts are decimal texts in major units. Times without a zone are shop time, which is UTC.
 
 use axum::http::HeaderMap;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde_json::{Value, json};
 
-use super::catalog::{self, page_of, paging};
+use super::catalog;
 use super::http::{ApiError, Call, Reply, trim};
 use super::model::{Kind, Order, Product, Status};
 use super::money::price_text;
 use super::orders;
+use super::paging::{page_of, paging};
 use super::state::State;
 use super::view::merged;
 use super::wcv3_order::order_json;
 
-/// The keys: consumer key, secret, whether it may write.
-const KEYS: [(&str, &str, bool); 2] = [("ck_demo", "cs_demo", true), ("ck_demo_read", "cs_demo_read", false)];
+/// The keys: consumer key, secret, whether it may read, whether it may write.
+const KEYS: [(&str, &str, bool, bool); 3] = [
+    ("ck_demo", "cs_demo", true, true),
+    ("ck_demo_read", "cs_demo_read", true, false),
+    ("ck_demo_write", "cs_demo_write", false, true),
+];
+
+/// The methods that a path below `wc/v3` takes, or `None` if there is no such path.
+pub(super) fn methods(path: &[&str]) -> Option<&'static str> {
+    match path {
+        [] | ["variations"] => Some("GET"),
+        ["orders" | "products"] | ["products", _, "variations"] | ["orders", _, "refunds"] => {
+            Some("GET, POST")
+        }
+        ["products", "batch"] => Some("POST, PUT, PATCH"),
+        ["orders" | "products", _] | ["products", _, "variations", _] => {
+            Some("GET, POST, PUT, PATCH, DELETE")
+        }
+        ["orders", _, "refunds", _] => Some("GET, DELETE"),
+        _ => None,
+    }
+}
 
 /// Refuses a call without a good key.
 pub(super) fn authorize(call: &Call, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -33,8 +55,21 @@ pub(super) fn authorize(call: &Call, headers: &HeaderMap) -> Result<(), ApiError
         }
         None => (call.text("consumer_key"), call.text("consumer_secret")),
     };
-    let reads = call.method == "GET";
-    let Some((_, right, writes)) = KEYS.iter().find(|(known, ..)| *known == key) else {
+    let asks = call.method == "OPTIONS";
+    let reads = call.method == "GET" || asks;
+    let plain = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "http");
+    if plain && call.has("oauth_consumer_key") {
+        let missing: Vec<&str> = ["oauth_timestamp", "oauth_nonce", "oauth_signature"]
+            .into_iter()
+            .filter(|name| !call.has(name))
+            .collect();
+        if !missing.is_empty() {
+            let message = format!("Missing OAuth parameters {}", missing.join(", "));
+            return Err(ApiError::new(401, "woocommerce_rest_authentication_missing_parameter", message));
+        }
+    }
+    let known = KEYS.iter().find(|(known, ..)| *known == key).filter(|_| !plain);
+    let Some((_, right, may_read, may_write)) = known else {
         return Err(if reads {
             ApiError::new(401, "woocommerce_rest_cannot_view", "Sorry, you cannot view this resource.")
         } else {
@@ -49,7 +84,10 @@ pub(super) fn authorize(call: &Call, headers: &HeaderMap) -> Result<(), ApiError
     if *right != secret {
         return refuse("Consumer secret is invalid.");
     }
-    if !reads && !writes {
+    if reads && !asks && !may_read {
+        return refuse("The API key provided does not have read permissions.");
+    }
+    if !reads && !may_write {
         return refuse("The API key provided does not have write permissions.");
     }
     Ok(())
@@ -62,7 +100,16 @@ pub(super) fn route(
     path: &[&str],
     now: DateTime<Utc>,
 ) -> Result<Reply, ApiError> {
+    if methods(path).is_none() {
+        return Err(ApiError::no_route());
+    }
     match (call.method.as_str(), path) {
+        ("OPTIONS", path) => {
+            let methods: Vec<&str> = methods(path).unwrap_or_default().split(", ").collect();
+            let body = json!({"namespace": "wc/v3", "methods": methods});
+            Ok(Reply::new(200, trim(body, Some(&call.text("_fields")))))
+        }
+        ("DELETE", ["orders", id]) => delete_order(state, call, id, now),
         ("GET", []) => Ok(Reply::new(200, json!({"namespace": "wc/v3", "routes": {}}))),
         ("GET", ["orders"]) => list_orders(state, call),
         ("GET", ["orders", id]) => {
@@ -237,6 +284,19 @@ fn write_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> 
     }
     let order = find_order(state, &id.to_string())?;
     Ok(Reply::new(200, trimmed(state, call, order_json(state, order), &format!("orders/{id}"))))
+}
+
+/// Moves an order to the trash, or with `force` out of the shop; tells what it was before.
+fn delete_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
+    let order = find_order(state, id)?;
+    let (id, body) = (order.id, order_json(state, order));
+    let body = trimmed(state, call, body, &format!("orders/{id}"));
+    if call.text("force") == "true" {
+        state.remove_order(id);
+    } else {
+        orders::set_status(state, id, Status::Trash, now);
+    }
+    Ok(Reply::new(200, body))
 }
 
 fn write_stock(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
