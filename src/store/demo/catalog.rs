@@ -226,6 +226,17 @@ pub(super) fn prices_json(state: &State, product: &Product) -> Value {
     )
 }
 
+/// The price of a product as markup.
+pub(super) fn price_markup(state: &State, product: &Product) -> String {
+    price_html(state, product, &prices(state, product))
+}
+
+/// What it costs at least, in micros; `None` for a product without a price.
+pub(super) fn lowest(state: &State, product: &Product) -> Option<i64> {
+    let prices = prices(state, product);
+    prices.priced.then_some(prices.price)
+}
+
 fn price_html(state: &State, product: &Product, prices: &Prices) -> String {
     let settings = state.settings();
     let amount = |micros: i64| minor(settings, listed(state, product, micros));

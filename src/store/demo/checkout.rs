@@ -253,6 +253,9 @@ pub(super) fn place(
         }
         order.attribution.get_or_insert_with(|| attribution(call));
     }
+    if let Some(order) = state.order_mut(id) {
+        order.ended = false;
+    }
     orders::set_status(state, id, Status::Pending, now);
     let (outcome, wait) = if free {
         (Outcome::Done, Duration::ZERO)
@@ -289,6 +292,11 @@ pub(super) fn finish(
     now: DateTime<Utc>,
 ) -> Result<Reply, ApiError> {
     let id = payment.order;
+    let broken = matches!(payment.outcome, Outcome::Done | Outcome::Lost)
+        && state.faults.is_on("500_after_payment", "checkout");
+    if let Some(order) = state.order_mut(id) {
+        order.ended = !broken;
+    }
     let order = state.order(id).ok_or_else(no_order)?;
     let method = order.payment_method.clone();
     let free = order.total == 0;
@@ -335,7 +343,7 @@ pub(super) fn fatal() -> ApiError {
 }
 
 /// Marks an order as paid, or as accepted when the money comes later.
-fn pay(state: &mut State, id: u64, method: &str, now: DateTime<Utc>) {
+pub(super) fn pay(state: &mut State, id: u64, method: &str, now: DateTime<Utc>) {
     let Some(order) = state.order_mut(id) else { return };
     let free = order.total == 0;
     if method == "agent_token" && !free {

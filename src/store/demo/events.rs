@@ -4,7 +4,8 @@
 //! `guest_checkout {value}`, `pickup_location {name}`, `order_status {order, status}`,
 //! `session_lifetime {seconds}`, `clear_sessions`, `rate_limit {limit, seconds}`, `maintenance {value}`,
 //! `plugin {value}`, `currency {code, decimals}`, `tax {entered_including, shown_including}`, `coupon_uses_left {code, value}`,
-//! `coupon_expired {code, value}`, `note`. Products go by id or SKU.
+//! `coupon_expired {code, value}`, `out_of_stock_threshold {value}`, `utc_offset {hours}`,
+//! `shop_order {product, quantity, fee, cents}` (the newest order's buyer on the shop's own page), `note`. Products go by id or SKU.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -71,6 +72,14 @@ fn one(state: &mut State, event: &Value, now: DateTime<Utc>) -> Result<(), Error
             settings.currency = code;
             settings.decimals = decimals;
         }
+        "out_of_stock_threshold" => state.settings_mut().no_stock_amount = number("value")?,
+        "utc_offset" => state.settings_mut().utc_offset_hours = number("hours")?,
+        "shop_order" => {
+            let product = u64::try_from(number("product")?).map_err(|_| wrong(op, "product"))?;
+            let goods = (product, number("quantity")?);
+            let done = orders::own_checkout(state, goods, (text("fee")?, number("cents")?), now);
+            done.ok_or_else(|| wrong(op, "there is no buyer yet"))?;
+        }
         "tax" => {
             let flag = |name: &str| event.get(name).and_then(Value::as_bool).ok_or_else(|| wrong(op, name));
             let (entered, shown) = (flag("entered_including")?, flag("shown_including")?);
@@ -106,8 +115,10 @@ fn product(state: &mut State, op: &str, event: &Value, now: DateTime<Utc>) -> Re
     match op {
         "stock" => {
             product.manage_stock = true;
-            product.stock =
-                event.get("quantity").and_then(Value::as_i64).ok_or_else(|| wrong(op, "quantity"))?;
+            let stock = event.get("quantity").and_then(Value::as_i64).ok_or_else(|| wrong(op, "quantity"))?;
+            let id = product.id;
+            state.write_stock(id, stock, now);
+            return Ok(());
         }
         "price" => {
             let price = event.get("price").and_then(Value::as_str).and_then(parse_micros);

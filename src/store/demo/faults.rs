@@ -147,6 +147,13 @@ impl Faults {
         Some(value)
     }
 
+    /// Whether a fault would hit a call of this kind; uses nothing up.
+    pub(super) fn is_on(&self, name: &str, kind: &str) -> bool {
+        self.0.get(name).is_some_and(|fault| {
+            fault.only.as_ref().is_none_or(|only| only == kind) && fault.count != Some(0)
+        })
+    }
+
     /// The same for a checkout, or for any call.
     pub(super) fn take(&mut self, name: &str, checkout: bool) -> Option<u64> {
         self.take_for(name, if checkout { "checkout" } else { "" })

@@ -172,7 +172,9 @@ impl ApiError {
             data
         });
         let mut body = json!({"code": self.code, "message": self.message, "data": data});
-        if !self.additional.is_empty()
+        // What `WordPress` itself says when it breaks down carries the list even when it is empty.
+        let broken = matches!(self.code, "internal_server_error" | "wp_die");
+        if (broken || !self.additional.is_empty())
             && let Some(members) = body.as_object_mut()
         {
             let more = self

@@ -44,6 +44,7 @@ mod totals;
 mod view;
 mod wcv3;
 mod wcv3_order;
+mod wcv3_product;
 
 use axum::Router;
 use axum::body::to_bytes;

@@ -76,6 +76,9 @@ pub(super) struct Product {
     pub(super) manage_stock: bool,
     /// Physical stock; of meaning only with `manage_stock`.
     pub(super) stock: i64,
+    /// Whether the last write of its stock left no more than counts as none.
+    #[serde(default)]
+    pub(super) below: bool,
     /// The merchant's flag for a product whose stock is not managed.
     pub(super) out_of_stock: bool,
     pub(super) backorders: bool,
@@ -117,7 +120,7 @@ impl Product {
     }
 
     pub(super) const fn in_stock(&self) -> bool {
-        if self.manage_stock { self.stock > 0 || self.backorders } else { !self.out_of_stock }
+        if self.manage_stock { (self.stock > 0 && !self.below) || self.backorders } else { !self.out_of_stock }
     }
 
     /// Whether its stock limits what can be sold.
@@ -313,6 +316,30 @@ pub(super) struct OrderLine {
     pub(super) tax_class: TaxClass,
     /// Units taken off the stock, 0 while none are.
     pub(super) reduced: i64,
+    /// Units put back with a refund.
+    #[serde(default)]
+    pub(super) restocked: i64,
+}
+
+/// A fee of an order; amounts in minor units, net.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct FeeLine {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) total: i64,
+    pub(super) tax: i64,
+}
+
+/// Money paid back; `amount` in minor units, `None` for a refund of nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Refund {
+    pub(super) id: u64,
+    pub(super) reason: String,
+    pub(super) amount: Option<i64>,
+}
+
+fn store_api() -> String {
+    "store-api".to_owned()
 }
 
 /// The chosen shipping rate of an order.
@@ -375,6 +402,19 @@ pub(super) struct Order {
     pub(super) total: i64,
     pub(super) total_tax: i64,
     pub(super) refunded: i64,
+    #[serde(default)]
+    pub(super) refunds: Vec<Refund>,
+    #[serde(default)]
+    pub(super) fees: Vec<FeeLine>,
+    /// Where it was placed: `store-api`, or `checkout` for the shop's own page.
+    #[serde(default = "store_api")]
+    pub(super) created_via: String,
+    /// Rows of meta that a client wrote: id, key, value.
+    #[serde(default)]
+    pub(super) meta: Vec<(u64, String, String)>,
+    /// Whether the request that placed it came to its end.
+    #[serde(default)]
+    pub(super) ended: bool,
     /// The cart it was made from; decides whether a later try may use it again.
     pub(super) cart_hash: String,
     /// The order attribution of the first POST; later ones do not change it.
@@ -418,6 +458,12 @@ pub(super) struct Settings {
     /// Whether prices are shown with tax.
     #[serde(default)]
     pub(super) shown_with_tax: bool,
+    /// Down to which stock a product counts as out of stock; takes effect when its stock is written.
+    #[serde(default)]
+    pub(super) no_stock_amount: i64,
+    /// How far shop time is ahead of UTC.
+    #[serde(default)]
+    pub(super) utc_offset_hours: i64,
     /// How far `wait` has moved the shop's clock.
     pub(super) clock_offset_seconds: i64,
     /// 32 bytes in hex: signs Cart-Tokens.

@@ -36,7 +36,7 @@ pub(super) fn from_cents(settings: &Settings, cents: i64) -> i64 {
 }
 
 /// An amount as a decimal text with `decimals` places; `scale` is what the amount counts.
-fn decimal(amount: i64, scale: u32) -> String {
+pub(super) fn decimal(amount: i64, scale: u32) -> String {
     let sign = if amount < 0 { "-" } else { "" };
     let one = 10_u64.pow(scale);
     let amount = amount.unsigned_abs();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog;
 use super::http::{ApiError, Call, Reply};
-use super::model::{Order, OrderLine, Session, ShippingLine, Status};
+use super::model::{FeeLine, Order, OrderLine, Refund, Session, ShippingLine, Status};
 use super::money::with_currency;
 use super::state::State;
 use super::totals::Priced;
@@ -102,10 +102,102 @@ fn blank(state: &mut State, now: DateTime<Utc>) -> Order {
         total: 0,
         total_tax: 0,
         refunded: 0,
+        refunds: Vec::new(),
+        fees: Vec::new(),
+        created_via: "store-api".to_owned(),
+        meta: Vec::new(),
+        ended: false,
         cart_hash: String::new(),
         attribution: None,
         meta_id: state.next_meta_id(),
     }
+}
+
+/// An order placed on the shop's own page by the buyer of the newest order: units of a product and a fee
+/// (hundredths), nothing to be sent. Tells its id.
+pub(super) fn own_checkout(
+    state: &mut State,
+    (product, quantity): (u64, i64),
+    (fee, cents): (&str, i64),
+    now: DateTime<Utc>,
+) -> Option<u64> {
+    let newest = state.orders().next_back()?;
+    let (billing, shipping) = (newest.billing.clone(), newest.shipping.clone());
+    let line = super::model::CartLine { key: String::new(), product, quantity };
+    let mut session = Session { lines: vec![line], billing, shipping, ..Session::default() };
+    let mut priced = super::totals::price(state, &mut session, now);
+    (priced.chosen, priced.needs_shipping) = (None, false);
+    let id = from_cart(state, &mut session, &priced, now);
+    let country = session.shipping.country;
+    let percent =
+        state.seed.tax(&country, super::model::TaxClass::Standard).map_or(0, |rate| rate.percent);
+    let total = super::money::from_cents(state.settings(), cents);
+    let tax = super::money::half_up(i128::from(total) * i128::from(percent), 100);
+    let fee = FeeLine { id: state.next_item_id(), name: fee.to_owned(), total, tax };
+    let order = state.order_mut(id)?;
+    let goods: i64 = order.lines.iter().map(|line| line.total + line.total_tax).sum();
+    let goods_tax: i64 = order.lines.iter().map(|line| line.total_tax).sum();
+    order.total = goods + total + tax;
+    order.total_tax = goods_tax + tax;
+    for line in &mut order.taxes {
+        line.shipping = 0;
+        line.items += tax;
+    }
+    order.fees.push(fee);
+    "checkout".clone_into(&mut order.created_via);
+    set_status(state, id, Status::Processing, now);
+    Some(id)
+}
+
+/// Pays money back. Units of the named lines (line id and quantity) go back into stock; an order that is paid
+/// back in full counts as refunded. `None` if it is more than is left.
+pub(super) fn refund(
+    state: &mut State,
+    id: u64,
+    (amount, reason): (Option<i64>, &str),
+    units: &[(u64, i64)],
+    now: DateTime<Utc>,
+) -> Option<Refund> {
+    let order = state.order(id)?;
+    if amount.unwrap_or_default() > order.total - order.refunded {
+        return None;
+    }
+    let back: Vec<(u64, u64, i64)> = units
+        .iter()
+        .filter_map(|(line, units)| {
+            let found = order.lines.iter().find(|found| found.id == *line)?;
+            Some((*line, found.product, (*units).min(found.reduced)))
+        })
+        .filter(|(.., units)| *units > 0)
+        .collect();
+    let refund = Refund { id: state.next_order_id(), reason: reason.to_owned(), amount };
+    let order = state.order_mut(id)?;
+    order.modified = now;
+    order.refunded += amount.unwrap_or_default();
+    order.refunds.push(refund.clone());
+    let full = order.refunded >= order.total && amount.is_some();
+    for (line, _, units) in &back {
+        for found in order.lines.iter_mut().filter(|found| found.id == *line) {
+            found.reduced -= units;
+            found.restocked += units;
+        }
+    }
+    for (_, product, units) in back {
+        move_stock(state, product, units, now);
+    }
+    if full {
+        set_status(state, id, Status::Refunded, now);
+    }
+    Some(refund)
+}
+
+/// Takes a refund back; the order's status stays.
+pub(super) fn delete_refund(state: &mut State, id: u64, refund: u64) -> Option<Refund> {
+    let order = state.order_mut(id)?;
+    let position = order.refunds.iter().position(|found| found.id == refund)?;
+    let removed = order.refunds.remove(position);
+    order.refunded -= removed.amount.unwrap_or_default();
+    Some(removed)
 }
 
 fn line_of(state: &State, country: &str, line: &super::totals::Line) -> Option<OrderLine> {
@@ -126,6 +218,7 @@ fn line_of(state: &State, country: &str, line: &super::totals::Line) -> Option<O
         total_tax: line.total_tax,
         tax_class: line.tax_class,
         reduced: 0,
+        restocked: 0,
     })
 }
 
@@ -141,8 +234,14 @@ pub(super) fn set_status(state: &mut State, id: u64, status: Status, now: DateTi
     if matches!(status, Status::Processing | Status::Completed) && order.paid.is_none() {
         order.paid = Some(now);
     }
-    if status == Status::Refunded {
+    if status == Status::Refunded && order.refunded < order.total {
+        let rest = order.total - order.refunded;
         order.refunded = order.total;
+        let refund = Refund { id: 0, reason: "Order fully refunded.".to_owned(), amount: Some(rest) };
+        let refund = Refund { id: state.next_order_id(), ..refund };
+        if let Some(order) = state.order_mut(id) {
+            order.refunds.push(refund);
+        }
     }
     if !status.holds() {
         state.release(id);
@@ -205,17 +304,11 @@ fn put_back(state: &mut State, id: u64, now: DateTime<Utc>) {
     }
 }
 
-fn move_stock(state: &mut State, id: u64, by: i64, now: DateTime<Utc>) {
+pub(super) fn move_stock(state: &mut State, id: u64, by: i64, now: DateTime<Utc>) {
     if let Some(product) = state.product_mut(id) {
-        product.stock += by;
         product.total_sales -= by;
-        product.modified = now;
-        let parent = product.parent;
-        if parent != 0
-            && let Some(parent) = state.product_mut(parent)
-        {
-            parent.modified = now;
-        }
+        let stock = product.stock + by;
+        state.write_stock(id, stock, now);
     }
 }
 

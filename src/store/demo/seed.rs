@@ -157,6 +157,8 @@ pub(super) fn stock(seed: Seed, now: DateTime<Utc>) -> Stock {
         pickup_location: None,
         entered_with_tax: false,
         shown_with_tax: false,
+        no_stock_amount: 0,
+        utc_offset_hours: 0,
         clock_offset_seconds: 0,
         secret: String::new(),
         next_order: 1000,
@@ -308,14 +310,14 @@ fn flower_coupons() -> Vec<Coupon> {
 
 fn general_coupons() -> Vec<Coupon> {
     vec![
-        coupon(201, "percent10", DiscountType::Percent, 10),
-        coupon(202, "fixed5", DiscountType::FixedCart, 500),
-        Coupon { free_shipping: true, ..coupon(203, "freeship", DiscountType::FixedCart, 0) },
-        Coupon { expired: true, ..coupon(204, "expired", DiscountType::Percent, 50) },
-        Coupon { minimum: Some(5000), ..coupon(205, "min50", DiscountType::FixedCart, 1000) },
-        Coupon { uses_left: Some(1), ..coupon(206, "once", DiscountType::Percent, 20) },
-        Coupon { individual_use: true, ..coupon(207, "solo", DiscountType::Percent, 30) },
-        Coupon { products: vec![19], ..coupon(208, "mugonly", DiscountType::FixedProduct, 200) },
+        coupon(10, "percent10", DiscountType::Percent, 10),
+        coupon(11, "fixed5", DiscountType::FixedCart, 500),
+        Coupon { free_shipping: true, ..coupon(12, "freeship", DiscountType::FixedCart, 0) },
+        Coupon { expired: true, ..coupon(13, "expired", DiscountType::Percent, 50) },
+        Coupon { minimum: Some(5000), ..coupon(14, "min50", DiscountType::FixedCart, 1000) },
+        Coupon { uses_left: Some(1), ..coupon(15, "once", DiscountType::Percent, 20) },
+        Coupon { individual_use: true, ..coupon(16, "solo", DiscountType::Percent, 30) },
+        Coupon { products: vec![19], ..coupon(17, "mugonly", DiscountType::FixedProduct, 200) },
     ]
 }
 

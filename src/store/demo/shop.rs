@@ -212,7 +212,15 @@ impl DemoShop {
     ) -> Reply {
         let body = match read_body(headers, body) {
             Ok(body) => body,
-            Err(error) => return Reply::new(error.status, error.body(None)),
+            Err(error) => {
+                let call = Call::new(method.as_str(), target, Map::new());
+                let route = routes::below(&call.path).and_then(|path| routes::find(&path));
+                let reply = Reply::new(error.status, error.body(None));
+                return match route {
+                    Some(route) => reply.header("allow", route.methods),
+                    None => reply,
+                };
+            }
         };
         let call = Call::new(if *method == Method::HEAD { "GET" } else { method.as_str() }, target, body);
         if let Some(rest) = call.path.strip_prefix("wc/v3") {
@@ -378,7 +386,7 @@ impl DemoShop {
     async fn batch(&self, body: &Map<String, Value>, headers: &HeaderMap, weather: &Weather) -> Reply {
         let items = match batch::items(body) {
             Ok(items) => items,
-            Err(error) => return Reply::new(error.status, error.body(None)),
+            Err(error) => return Reply::new(error.status, error.body(None)).header("allow", "POST"),
         };
         if body.get("validation").and_then(Value::as_str) == Some("require-all-validate")
             && let Some(answer) = batch::invalid(&items)
@@ -393,7 +401,7 @@ impl DemoShop {
         };
         if !client.known && authorized.contains(&true) {
             let error = checkout::fatal();
-            return Reply::new(error.status, merge_empty_errors(error.body(None)));
+            return Reply::new(error.status, error.body(None));
         }
         let mut session = self.lock().session(&client.identity);
         let before = session.clone();
@@ -504,7 +512,7 @@ impl Weather {
             let text = "Briefly unavailable for scheduled maintenance. Check back in a minute.";
             let headers = [("retry-after".to_owned(), "600".to_owned())];
             if json {
-                let body = merge_empty_errors(ApiError::new(503, "wp_die", text).body(None));
+                let body = ApiError::new(503, "wp_die", text).body(None);
                 return Some(respond(503, JSON, body.to_string(), &headers));
             }
             return Some(respond(503, HTML, page(text), &headers));
@@ -514,7 +522,7 @@ impl Weather {
         }
         if self.http_500 {
             let error = checkout::fatal();
-            return Some(respond(500, JSON, merge_empty_errors(error.body(None)).to_string(), &[]));
+            return Some(respond(500, JSON, error.body(None).to_string(), &[]));
         }
         if self.limiter {
             let reset = shop.now(&shop.lock()).timestamp() + 10;
@@ -594,11 +602,6 @@ fn broken() -> Reply {
 fn write_failed(error: &Error) -> ApiError {
     tracing::error!(%error, "the demo shop could not write its records");
     checkout::fatal()
-}
-
-/// A fatal also carries an empty list of further errors.
-fn merge_empty_errors(body: Value) -> Value {
-    view::merged(body, json!({"additional_errors": []}))
 }
 
 fn text_of(value: &Value) -> String {

@@ -224,6 +224,27 @@ impl State {
         self.products.get_mut(&id)
     }
 
+    /// Writes a product's stock, which also decides whether it counts as sold out; its parent shows the change.
+    pub(super) fn write_stock(&mut self, id: u64, stock: i64, now: DateTime<Utc>) {
+        let least = self.settings.no_stock_amount;
+        let Some(product) = self.product_mut(id) else { return };
+        product.stock = stock;
+        product.below = least > 0 && stock <= least;
+        self.touch(id, now);
+    }
+
+    /// Notes a change of a product, and of its parent.
+    pub(super) fn touch(&mut self, id: u64, now: DateTime<Utc>) {
+        let Some(product) = self.product_mut(id) else { return };
+        product.modified = now;
+        let parent = product.parent;
+        if parent != 0
+            && let Some(parent) = self.product_mut(parent)
+        {
+            parent.modified = now;
+        }
+    }
+
     pub(super) fn coupon(&self, code: &str) -> Option<&Coupon> {
         self.coupons.get(code)
     }

@@ -6,18 +6,19 @@
 //! `X-Forwarded-Proto: http`. Amounts are decimal texts in major units. Times without a zone are shop time, which is UTC.
 
 use axum::http::HeaderMap;
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::catalog;
+use super::checkout;
 use super::http::{ApiError, Call, Reply, trim};
-use super::model::{Kind, Order, Product, Status};
-use super::money::price_text;
+use super::model::{Kind, Order, Refund, Status};
+use super::money::{major, minor, parse_micros};
 use super::orders;
 use super::paging::{page_of, paging};
 use super::state::State;
 use super::view::merged;
 use super::wcv3_order::order_json;
+use super::wcv3_product;
 
 /// The keys: consumer key, secret, whether it may read, whether it may write.
 const KEYS: [(&str, &str, bool, bool); 3] = [
@@ -116,31 +117,37 @@ pub(super) fn route(
             let order = find_order(state, id)?;
             Ok(Reply::new(
                 200,
-                trimmed(state, call, order_json(state, order), &format!("orders/{}", order.id)),
+                trimmed(state, call, order_json(state, order, places(call)), &format!("orders/{}", order.id)),
             ))
         }
         ("PUT" | "POST" | "PATCH", ["orders", id]) => write_order(state, call, id, now),
-        ("GET", ["products"]) => list_products(state, call, |product| product.kind != Kind::Variation),
-        ("GET", ["variations"]) => list_products(state, call, |product| product.kind == Kind::Variation),
-        ("GET", ["products", id]) => {
-            let product = find_product(state, id)?;
-            let body = product_json(state, product);
-            Ok(Reply::new(200, trimmed(state, call, body, &format!("products/{}", product.id))))
+        ("GET", ["products"]) => {
+            wcv3_product::list(state, call, false, |product| product.kind != Kind::Variation)
         }
-        ("GET", ["products", id, "variations"]) => {
-            let parent = find_product(state, id)?.id;
-            list_products(state, call, |product| product.parent == parent)
+        ("GET", ["variations"]) => {
+            wcv3_product::list(state, call, true, |product| product.kind == Kind::Variation)
         }
+        ("GET", ["products", id]) => wcv3_product::read(state, call, id),
+        ("GET", ["products", id, "variations"]) => wcv3_product::variations(state, call, id),
         ("PUT" | "POST" | "PATCH", ["products", id]) => {
-            let product = find_product(state, id)?;
-            if product.kind == Kind::Variation {
-                let message = "To manipulate product variations you should use the /products/&lt;product_id&gt;/\
-                               variations/&lt;id&gt; endpoint.";
-                return Err(ApiError::new(404, "woocommerce_rest_invalid_product_id", message));
-            }
-            write_stock(state, call, id, now)
+            wcv3_product::write_stock(state, call, (None, id), now)
         }
-        ("PUT" | "POST" | "PATCH", ["products", _, "variations", id]) => write_stock(state, call, id, now),
+        ("PUT" | "POST" | "PATCH", ["products", parent, "variations", id]) => {
+            wcv3_product::write_stock(state, call, (Some(parent), id), now)
+        }
+        ("POST", ["orders", id, "refunds"]) => make_refund(state, call, id, now),
+        ("GET", ["orders", id, "refunds"]) => {
+            let order = find_order(state, id)?;
+            Ok(Reply::new(200, order.refunds.iter().rev().map(|refund| refund_json(state, refund)).collect()))
+        }
+        ("DELETE", ["orders", id, "refunds", refund]) => {
+            let id = find_order(state, id)?.id;
+            let removed = refund.parse().ok().and_then(|refund| orders::delete_refund(state, id, refund));
+            let removed = removed.ok_or_else(|| {
+                ApiError::new(404, "woocommerce_rest_shop_order_refund_invalid_id", "Invalid ID.")
+            })?;
+            Ok(Reply::new(200, refund_json(state, &removed)))
+        }
         _ => Err(ApiError::no_route()),
     }
 }
@@ -151,7 +158,7 @@ fn trimmed(state: &State, call: &Call, body: Value, path: &str) -> Value {
     merged(body, json!({"_links": links(state, path)}))
 }
 
-fn links(state: &State, path: &str) -> Value {
+pub(super) fn links(state: &State, path: &str) -> Value {
     let base = format!("{}/wp-json/wc/v3", state.public_base);
     let collection = path.rsplit_once('/').map_or(path, |(collection, _)| collection);
     let mut links = json!({
@@ -175,15 +182,17 @@ fn find_order<'a>(state: &'a State, id: &str) -> Result<&'a Order, ApiError> {
         .ok_or_else(|| ApiError::new(404, "woocommerce_rest_shop_order_invalid_id", "Invalid ID."))
 }
 
-fn find_product<'a>(state: &'a State, id: &str) -> Result<&'a Product, ApiError> {
-    id.parse()
-        .ok()
-        .and_then(|id| state.product(id))
-        .ok_or_else(|| ApiError::new(404, "woocommerce_rest_product_invalid_id", "Invalid ID."))
+/// Shop time.
+pub(super) fn shop_time(state: &State, time: DateTime<Utc>) -> DateTime<Utc> {
+    time + TimeDelta::hours(state.settings().utc_offset_hours)
 }
 
-/// A time filter; with or without zone, both mean UTC here.
-fn time(call: &Call, name: &'static str) -> Result<Option<DateTime<Utc>>, ApiError> {
+/// A time filter. Without a zone it is shop time, unless the call says that its dates are UTC.
+pub(super) fn time(
+    state: &State,
+    call: &Call,
+    name: &'static str,
+) -> Result<Option<DateTime<Utc>>, ApiError> {
     let text = call.text(name);
     if text.is_empty() {
         return Ok(None);
@@ -191,8 +200,9 @@ fn time(call: &Call, name: &'static str) -> Result<Option<DateTime<Utc>>, ApiErr
     if let Ok(time) = DateTime::parse_from_rfc3339(&text) {
         return Ok(Some(time.with_timezone(&Utc)));
     }
+    let ahead = if call.text("dates_are_gmt") == "true" { 0 } else { state.settings().utc_offset_hours };
     match text.parse::<NaiveDateTime>() {
-        Ok(time) => Ok(Some(time.and_utc())),
+        Ok(time) => Ok(Some(time.and_utc() - TimeDelta::hours(ahead))),
         Err(_) => Err(ApiError::invalid(name, "rest_invalid_date", "Invalid date.")),
     }
 }
@@ -220,6 +230,19 @@ fn finds(order: &Order, search: &str) -> bool {
         || order.lines.iter().any(|line| line.name.to_lowercase().contains(&search))
 }
 
+/// Whether a product, or a variation of it, is in an order.
+fn holds(state: &State, order: &Order, id: &str) -> bool {
+    order.lines.iter().any(|line| {
+        let parent = state.product(line.product).map_or(0, |product| product.parent);
+        [line.product, parent].iter().any(|known| known.to_string() == id)
+    })
+}
+
+/// How many decimals amounts are asked for with.
+fn places(call: &Call) -> usize {
+    call.text("dp").parse().unwrap_or(2)
+}
+
 fn list_orders(state: &State, call: &Call) -> Result<Reply, ApiError> {
     let (per_page, page) = paging(call, 1)?;
     let mut wanted = Vec::new();
@@ -229,7 +252,8 @@ fn list_orders(state: &State, call: &Call) -> Result<Reply, ApiError> {
         } else if let Some(status) = Status::parse(name.trim_start_matches("wc-")) {
             wanted.push(status);
         } else {
-            let text = format!("status[0] is not one of any, trash, pending, processing, on-hold ({name}).");
+            let text = "status[0] is not one of any, trash, auto-draft, pending, processing, on-hold, completed, \
+                        cancelled, refunded, failed, and checkout-draft.";
             return Err(ApiError::invalid("status", "rest_not_in_enum", text));
         }
     }
@@ -237,16 +261,18 @@ fn list_orders(state: &State, call: &Call) -> Result<Reply, ApiError> {
     if call.list("status").is_some_and(|names| names.iter().any(|name| name == "any")) {
         wanted.retain(|status| *status != Status::Trash);
     }
-    let (after, before) = (time(call, "after")?, time(call, "before")?);
-    let (modified_after, modified_before) = (time(call, "modified_after")?, time(call, "modified_before")?);
+    let (after, before) = (time(state, call, "after")?, time(state, call, "before")?);
+    let (modified_after, modified_before) = (time(state, call, "modified_after")?, time(state, call, "modified_before")?);
     let search = call.text("search");
     let include = call.list("include");
     let via = call.text("created_via");
+    let product = call.text("product");
     let mut found: Vec<&Order> = state
         .orders()
         .filter(|order| {
             (if wanted.is_empty() { order.status != Status::Trash } else { wanted.contains(&order.status) })
-                && (via.is_empty() || via == "store-api")
+                && (via.is_empty() || via == order.created_via)
+                && (product.is_empty() || holds(state, order, &product))
                 && after.is_none_or(|after| order.created > after)
                 && before.is_none_or(|before| order.created < before)
                 && modified_after.is_none_or(|after| order.modified > after)
@@ -262,9 +288,14 @@ fn list_orders(state: &State, call: &Call) -> Result<Reply, ApiError> {
         found.reverse();
     }
     let fields = call.text("_fields");
+    // Past its end a list of orders does not even tell how many there are.
+    if found.len() <= per_page.saturating_mul(page - 1) {
+        found.clear();
+    }
+    let places = places(call);
     Ok(page_of(found, per_page, page, |order| {
         let body = merged(
-            order_json(state, order),
+            order_json(state, order, places),
             json!({"_links": links(state, &format!("orders/{}", order.id))}),
         );
         trim(body, Some(&fields))
@@ -282,14 +313,77 @@ fn write_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> 
         };
         orders::set_status(state, id, status, now);
     }
+    if call.has("transaction_id")
+        && let Some(order) = state.order_mut(id)
+    {
+        order.transaction_id = call.text("transaction_id");
+    }
+    if call.params.get("set_paid") == Some(&Value::Bool(true)) {
+        let paid = find_order(state, &id.to_string())?;
+        let (method, transaction) = (paid.payment_method.clone(), paid.transaction_id.clone());
+        checkout::pay(state, id, &method, now);
+        if let Some(order) = state.order_mut(id).filter(|_| !transaction.is_empty()) {
+            order.transaction_id = transaction;
+        }
+    }
+    write_meta(state, call, id);
     let order = find_order(state, &id.to_string())?;
-    Ok(Reply::new(200, trimmed(state, call, order_json(state, order), &format!("orders/{id}"))))
+    Ok(Reply::new(200, trimmed(state, call, order_json(state, order, places(call)), &format!("orders/{id}"))))
+}
+
+/// Rows of meta that a client adds or changes.
+fn write_meta(state: &mut State, call: &Call, id: u64) {
+    for row in call.params.get("meta_data").and_then(Value::as_array).into_iter().flatten() {
+        let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (key, value) = (text("key"), text("value"));
+        let fresh = state.next_meta_id();
+        let Some(order) = state.order_mut(id) else { return };
+        match order.meta.iter_mut().find(|(_, known, _)| *known == key) {
+            Some((.., known)) => *known = value,
+            None => order.meta.push((fresh, key, value)),
+        }
+    }
+}
+
+/// An amount like `35.70`, or 30.0 as a number, in minor units.
+fn amount(state: &State, value: Option<&Value>) -> Option<i64> {
+    let text = match value? {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    parse_micros(&text).map(|micros| minor(state.settings(), micros))
+}
+
+fn refund_json(state: &State, refund: &Refund) -> Value {
+    let amount = refund.amount.map(|amount| major(state.settings(), amount)).unwrap_or_default();
+    json!({"id": refund.id, "amount": amount, "reason": refund.reason})
+}
+
+/// A refund: an amount, or the sum of its lines with their tax; units of lines go back into stock.
+fn make_refund(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
+    let id = find_order(state, id)?.id;
+    let lines = call.params.get("line_items").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut sum = None;
+    let mut units = Vec::new();
+    for line in &lines {
+        let taxes = line.get("refund_tax").and_then(Value::as_array).into_iter().flatten();
+        let all = std::iter::once(line).chain(taxes).filter_map(|part| amount(state, part.get("refund_total")));
+        sum = Some(sum.unwrap_or_default() + all.sum::<i64>());
+        let number = |name: &str| line.get(name).and_then(Value::as_i64).unwrap_or_default();
+        units.push((u64::try_from(number("id")).unwrap_or_default(), number("quantity")));
+    }
+    let total = amount(state, call.params.get("amount")).or(sum);
+    match orders::refund(state, id, (total, &call.text("reason")), &units, now) {
+        Some(refund) => Ok(Reply::new(201, refund_json(state, &refund))),
+        None => Err(ApiError::new(500, "woocommerce_rest_cannot_create_order_refund", "Invalid refund amount.")),
+    }
 }
 
 /// Moves an order to the trash, or with `force` out of the shop; tells what it was before.
 fn delete_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
     let order = find_order(state, id)?;
-    let (id, body) = (order.id, order_json(state, order));
+    let (id, body) = (order.id, order_json(state, order, places(call)));
     let body = trimmed(state, call, body, &format!("orders/{id}"));
     if call.text("force") == "true" {
         state.remove_order(id);
@@ -299,145 +393,6 @@ fn delete_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) ->
     Ok(Reply::new(200, body))
 }
 
-fn write_stock(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> Result<Reply, ApiError> {
-    let id = find_product(state, id)?.id;
-    let quantity = match call.params.get("stock_quantity") {
-        None => None,
-        Some(value) => {
-            let number = value.as_i64().or_else(|| value.as_str()?.parse().ok());
-            if number.is_none() {
-                let text = "stock_quantity is not of type integer.";
-                return Err(ApiError::invalid("stock_quantity", "rest_invalid_type", text));
-            }
-            number
-        }
-    };
-    let manage = call.params.get("manage_stock").and_then(Value::as_bool);
-    if let Some(product) = state.product_mut(id) {
-        product.manage_stock = manage.unwrap_or(product.manage_stock);
-        match quantity {
-            Some(quantity) if product.manage_stock => product.stock = quantity,
-            _ => {}
-        }
-        if !product.manage_stock && call.has("stock_status") {
-            product.out_of_stock = call.text("stock_status") == "outofstock";
-        }
-        product.modified = now;
-        let parent = product.parent;
-        if parent != 0
-            && let Some(parent) = state.product_mut(parent)
-        {
-            parent.modified = now;
-        }
-    }
-    let product = find_product(state, &id.to_string())?;
-    Ok(Reply::new(200, trimmed(state, call, product_json(state, product), &format!("products/{id}"))))
-}
-
-fn list_products(state: &State, call: &Call, among: impl Fn(&Product) -> bool) -> Result<Reply, ApiError> {
-    let (per_page, page) = paging(call, 1)?;
-    let kind = call.text("type");
-    if !["", "simple", "grouped", "external", "variable"].contains(&kind.as_str()) {
-        let text = "type is not one of simple, grouped, external, and variable.";
-        return Err(ApiError::invalid("type", "rest_not_in_enum", text));
-    }
-    let skus = call.list("sku");
-    let include = call.list("include");
-    let status = call.text("status");
-    let stock = call.text("stock_status");
-    let search = call.text("search").to_lowercase();
-    let (after, before) = (time(call, "modified_after")?, time(call, "modified_before")?);
-    let mut found: Vec<&Product> = state
-        .products()
-        .filter(|product| {
-            let listed = match &skus {
-                Some(skus) => skus.contains(&product.sku),
-                None => among(product),
-            };
-            listed
-                && (kind.is_empty() || kind == product.kind.name())
-                && include.as_ref().is_none_or(|ids| ids.contains(&product.id.to_string()))
-                && (status.is_empty() || status == "any" || status == status_of(product))
-                && (stock.is_empty() || stock == stock_status(product))
-                && (search.is_empty() || product.name.to_lowercase().contains(&search))
-                && after.is_none_or(|after| product.modified > after)
-                && before.is_none_or(|before| product.modified < before)
-        })
-        .collect();
-    if call.text("order") != "asc" {
-        found.reverse();
-    }
-    let fields = call.text("_fields");
-    Ok(page_of(found, per_page, page, |product| {
-        let path = format!("products/{}", product.id);
-        trim(merged(product_json(state, product), json!({"_links": links(state, &path)})), Some(&fields))
-    }))
-}
-
-const fn status_of(product: &Product) -> &'static str {
-    if product.draft { "draft" } else { "publish" }
-}
-
-const fn stock_status(product: &Product) -> &'static str {
-    match (product.in_stock(), product.manage_stock && product.stock <= 0) {
-        (false, _) => "outofstock",
-        (true, true) => "onbackorder",
-        (true, false) => "instock",
-    }
-}
-
 pub(super) fn stamp(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%dT%H:%M:%S").to_string()
-}
-
-fn product_json(state: &State, product: &Product) -> Value {
-    let settings = state.settings();
-    let text = |price: Option<i64>| price.map(|price| price_text(settings, price)).unwrap_or_default();
-    let variations: Vec<u64> = if product.kind == Kind::Variable {
-        catalog::children(state, product).iter().map(|child| child.id).collect()
-    } else {
-        Vec::new()
-    };
-    let attributes: Vec<Value> = catalog::options(state, product)
-        .into_iter()
-        .map(|(name, taxonomy, term)| json!({"name": name, "slug": taxonomy, "option": term.name}))
-        .collect();
-    json!({
-        "id": product.id,
-        "name": catalog::full_name(state, product),
-        "slug": product.slug,
-        "permalink": catalog::permalink(state, product),
-        "date_created": stamp(product.created),
-        "date_created_gmt": stamp(product.created),
-        "date_modified": stamp(product.modified),
-        "date_modified_gmt": stamp(product.modified),
-        "type": product.kind.name(),
-        "status": status_of(product),
-        "catalog_visibility": "visible",
-        "description": product.description,
-        "short_description": product.short_description,
-        "sku": product.sku,
-        "price": text(product.price()),
-        "regular_price": text(product.regular),
-        "sale_price": text(product.sale),
-        "on_sale": product.sale.is_some(),
-        "purchasable": product.purchasable(),
-        "total_sales": product.total_sales,
-        "virtual": product.is_virtual,
-        "downloadable": product.downloadable,
-        "tax_status": "taxable",
-        "manage_stock": product.manage_stock,
-        "stock_quantity": product.manage_stock.then_some(product.stock),
-        "stock_status": stock_status(product),
-        "backorders": if product.backorders { "notify" } else { "no" },
-        "backorders_allowed": product.backorders,
-        "backordered": product.backorders && product.stock < 0,
-        "low_stock_amount": product.low_stock,
-        "sold_individually": product.sold_individually,
-        "parent_id": product.parent,
-        "attributes": attributes,
-        "variations": variations,
-        "grouped_products": product.grouped,
-        "meta_data": [],
-    })
 }

@@ -11,7 +11,7 @@ use super::payment;
 use super::shipping::split;
 use super::state::State;
 use super::view::merged;
-use super::wcv3::stamp;
+use super::wcv3::{shop_time, stamp};
 
 /// A hash that stands for something of the order; its value means nothing to others.
 fn hash(text: &str) -> String {
@@ -43,13 +43,51 @@ fn order_meta(order: &Order) -> Vec<Value> {
             let value = fields.get(field).map(String::as_str).unwrap_or_default();
             rows.push(meta(id, &format!("_wc_order_attribution_{field}"), value));
         }
+        let pending = if order.ended { "_pending_deletion" } else { "" };
         let source = format!("place-order-debug-{}", hash(&order.key).chars().take(8).collect::<String>());
-        rows.push(meta(first + 39, "_debug_log_source_pending_deletion", &source));
+        rows.push(meta(first + 39, &format!("_debug_log_source{pending}"), &source));
     }
+    rows.extend(order.meta.iter().map(|(id, key, value)| meta(*id, key, value)));
     rows
 }
 
-fn line_json(state: &State, order: &Order, line: &OrderLine) -> Value {
+/// Tax on an amount, to a ten-thousandth if so many places are asked for, else as it was charged.
+fn tax_text(state: &State, (amount, percent): (i64, i64), charged: i64, places: usize) -> String {
+    if places > 2 && state.settings().decimals == 2 && !state.settings().entered_with_tax {
+        super::money::decimal(amount * percent, 4)
+    } else {
+        major(state.settings(), charged)
+    }
+}
+
+/// Gives amounts as many places as were asked for.
+fn lengthen(value: &mut Value, places: usize) {
+    const AMOUNTS: &[&str] = &["total", "subtotal", "total_tax", "subtotal_tax", "tax_total", "shipping_tax_total"];
+    const SUMS: &[&str] = &["discount_total", "discount_tax", "shipping_total", "shipping_tax", "cart_tax"];
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| lengthen(item, places)),
+        Value::Object(members) => {
+            // A coupon's amounts are written short.
+            let coupon = members.contains_key("nominal_amount");
+            for (name, value) in members.iter_mut() {
+                match value {
+                    Value::String(text)
+                        if !coupon && (AMOUNTS.contains(&name.as_str()) || SUMS.contains(&name.as_str())) =>
+                    {
+                        if let Some((_, part)) = text.split_once('.') {
+                            let zeros = "0".repeat(places.saturating_sub(part.len()));
+                            text.push_str(&zeros);
+                        }
+                    }
+                    other => lengthen(other, places),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn line_json(state: &State, order: &Order, line: &OrderLine, places: usize) -> Value {
     let settings = state.settings();
     let product = state.product(line.product);
     let parent = product.map_or(0, |product| product.parent);
@@ -60,8 +98,8 @@ fn line_json(state: &State, order: &Order, line: &OrderLine) -> Value {
         .map(|rate| {
             json!({
                 "id": rate.id,
-                "total": major(settings, line.total_tax),
-                "subtotal": major(settings, line.subtotal_tax),
+                "total": tax_text(state, (line.total, rate.percent), line.total_tax, places),
+                "subtotal": tax_text(state, (line.subtotal, rate.percent), line.subtotal_tax, places),
             })
         })
         .collect();
@@ -74,6 +112,11 @@ fn line_json(state: &State, order: &Order, line: &OrderLine) -> Value {
     if line.reduced != 0 {
         let reduced = line.reduced.to_string();
         rows.push(shown_meta(line.id * 10 + 9, "_reduced_stock", &reduced, ("_reduced_stock", &reduced)));
+    }
+    if line.restocked != 0 {
+        let back = line.restocked.to_string();
+        let shown = ("_restock_refunded_items", back.as_str());
+        rows.push(shown_meta(line.id * 10 + 8, "_restock_refunded_items", &back, shown));
     }
     let image = product.map(|product| product.image.as_str()).unwrap_or_default();
     let image_id = if parent == 0 { json!("18") } else { json!(18) };
@@ -160,7 +203,8 @@ fn coupon_lines(state: &State, order: &Order) -> Vec<Value> {
                 super::model::DiscountType::Percent => json!(line.amount),
                 _ => ratio(line.amount, 1, 2),
             };
-            let info = json!([line.id, line.code, line.kind.name(), amount]).to_string();
+            let id = state.coupon(&line.code).map_or(0, |coupon| coupon.id);
+            let info = json!([id, line.code, line.kind.name(), amount]).to_string();
             json!({
                 "id": line.id,
                 "code": line.code,
@@ -175,14 +219,44 @@ fn coupon_lines(state: &State, order: &Order) -> Vec<Value> {
         .collect()
 }
 
-/// An order as wc/v3 shows it.
-pub(super) fn order_json(state: &State, order: &Order) -> Value {
+fn fee_lines(state: &State, order: &Order) -> Vec<Value> {
     let settings = state.settings();
-    let lines: Vec<Value> = order.lines.iter().map(|line| line_json(state, order, line)).collect();
+    let rate = state.seed.tax(&order.shipping.country, super::model::TaxClass::Standard);
+    order
+        .fees
+        .iter()
+        .map(|fee| {
+            let taxes: Vec<Value> = rate
+                .iter()
+                .map(|rate| json!({"id": rate.id, "total": major(settings, fee.tax), "subtotal": ""}))
+                .collect();
+            json!({
+                "id": fee.id,
+                "name": fee.name,
+                "tax_class": "",
+                "tax_status": "taxable",
+                "amount": major(settings, fee.total),
+                "total": major(settings, fee.total),
+                "total_tax": major(settings, fee.tax),
+                "taxes": taxes,
+                "meta_data": [],
+            })
+        })
+        .collect()
+}
+
+/// An order as wc/v3 shows it, with amounts to so many places.
+pub(super) fn order_json(state: &State, order: &Order, places: usize) -> Value {
+    let settings = state.settings();
+    let lines: Vec<Value> = order.lines.iter().map(|line| line_json(state, order, line, places)).collect();
     let (shipping, shipping_tax) = order.shipping_line.as_ref().map_or((0, 0), |line| (line.total, line.tax));
-    let refunds: Vec<Value> = (order.refunded > 0)
-        .then(|| json!({"id": order.id * 10, "reason": "", "total": format!("-{}", major(settings, order.refunded))}))
-        .into_iter()
+    let refunds: Vec<Value> = order
+        .refunds
+        .iter()
+        .map(|refund| {
+            let amount = refund.amount.map(|amount| major(settings, amount)).unwrap_or_default();
+            json!({"id": refund.id, "reason": refund.reason, "total": format!("-{amount}")})
+        })
         .collect();
     let base = &state.public_base;
     let pay = format!("{base}/checkout/order-pay/{}/?pay_for_order=true&key={}", order.id, order.key);
@@ -204,7 +278,7 @@ pub(super) fn order_json(state: &State, order: &Order) -> Value {
         "transaction_id": order.transaction_id,
         "customer_ip_address": "127.0.0.1",
         "customer_user_agent": "",
-        "created_via": "store-api",
+        "created_via": order.created_via,
         "customer_note": order.note,
         "cart_hash": order.cart_hash,
         "payment_url": pay,
@@ -224,7 +298,7 @@ pub(super) fn order_json(state: &State, order: &Order) -> Value {
         "line_items": lines,
         "tax_lines": tax_lines(state, order),
         "shipping_lines": shipping_lines(state, order),
-        "fee_lines": [],
+        "fee_lines": fee_lines(state, order),
         "coupon_lines": coupon_lines(state, order),
         "refunds": refunds,
     });
@@ -235,8 +309,11 @@ pub(super) fn order_json(state: &State, order: &Order) -> Value {
         ("date_completed", order.completed),
         ("date_paid", order.paid),
     ] {
-        let time = time.map(stamp);
-        body = merged(body, json!({name: time, format!("{name}_gmt"): time}));
+        let own = time.map(|time| stamp(shop_time(state, time)));
+        body = merged(body, json!({name: own, format!("{name}_gmt"): time.map(stamp)}));
+    }
+    if places > 2 {
+        lengthen(&mut body, places);
     }
     body
 }

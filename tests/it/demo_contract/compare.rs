@@ -4,7 +4,12 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 /// Members whose values differ from run to run; only their types are compared.
-const VOLATILE: &[&str] = &["Cart-Token", "Nonce", "Nonce-Timestamp", "date_modified_gmt"];
+const VOLATILE: &[&str] =
+    &["Cart-Token", "Nonce", "Nonce-Timestamp", "cart_hash", "customer_ip_address", "related_ids"];
+
+/// Lists whose items have ids of rows.
+const ROWS: &[&str] =
+    &["meta_data(sorted)[]", "line_items[]", "shipping_lines[]", "tax_lines[]", "coupon_lines[]", "fee_lines[]", "refunds(sorted)[]"];
 
 fn kind(value: &Value) -> &'static str {
     match value {
@@ -21,7 +26,8 @@ fn kind(value: &Value) -> &'static str {
 fn volatile(path: &str, name: &str, siblings: &serde_json::Map<String, Value>) -> bool {
     let key = siblings.get("key").and_then(Value::as_str).unwrap_or_default();
     VOLATILE.contains(&name)
-        || (name == "id" && (path.ends_with("meta_data[]") || path.ends_with("line_items[]")))
+        || name.starts_with("date_")
+        || (name == "id" && ROWS.iter().any(|rows| path.ends_with(rows)))
         || (name == "id" && key.starts_with("wc_order_"))
         || (name == "value" && (key.ends_with("_hash") || key.starts_with("_debug")))
 }
@@ -29,6 +35,18 @@ fn volatile(path: &str, name: &str, siblings: &serde_json::Map<String, Value>) -
 /// Notes every difference between a recorded and a run's value.
 pub fn compare(path: &str, recorded: &Value, run: &Value, differences: &mut Vec<String>) {
     match (recorded, run) {
+        // Rows that have no order of their own.
+        (Value::Array(recorded), Value::Array(run))
+            if path.ends_with(".meta_data") || path.ends_with(".refunds") =>
+        {
+            let sorted = |rows: &[Value]| {
+                let mut rows = rows.to_vec();
+                rows.sort_by_key(|row| (row["key"].to_string(), row["total"].to_string()));
+                Value::Array(rows)
+            };
+            let path = format!("{path}(sorted)");
+            compare(&path, &sorted(recorded), &sorted(run), differences);
+        }
         (Value::Array(recorded), Value::Array(run)) => {
             if recorded.len() != run.len() {
                 differences.push(format!("{path}: {} items, not {}", run.len(), recorded.len()));

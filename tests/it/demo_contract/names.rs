@@ -16,6 +16,10 @@ pub struct Names {
     pub nonces: BTreeMap<String, String>,
 }
 
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// The identity inside a token; empty for garbage.
 pub fn identity(token: &str) -> String {
     let claims = token.split('.').nth(1).unwrap_or_default();
@@ -49,7 +53,7 @@ impl Names {
             text = text.replace(recorded, run);
         }
         for (recorded, run) in &self.orders {
-            for lead in ["/order/", "/checkout/", "/orders/"] {
+            for lead in ["/order/", "/checkout/", "/orders/", "include=", "search=", "search=txn_"] {
                 text = text.replace(&format!("{lead}{recorded}"), &format!("{lead}{run}"));
             }
         }
@@ -84,22 +88,24 @@ impl Names {
         body.to_string()
     }
 
-    /// The recorded answer in this run's words.
-    pub fn answer(&self, value: &mut Value) {
+    /// The recorded answer in this run's words; `orders` says that it is an order of wc/v3, or a list of them.
+    pub fn answer(&self, value: &mut Value, orders: bool) {
         match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| self.answer(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.answer(item, orders)),
             Value::Object(members) => {
-                let is_order = members.contains_key("order_id") || members.contains_key("line_items");
+                let is_order = orders || members.contains_key("order_id");
                 let is_order =
                     is_order || (members.contains_key("status") && members.contains_key("needs_payment"));
                 for (name, value) in members.iter_mut() {
-                    if matches!(name.as_str(), "order_id" | "order_number") || (is_order && name == "id") {
+                    if matches!(name.as_str(), "order_id" | "order_number")
+                        || (is_order && matches!(name.as_str(), "id" | "number"))
+                    {
                         let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                         if let Some(run) = self.orders.get(&plain) {
                             *value = if value.is_string() { json!(run) } else { run.parse().unwrap() };
                         }
                     } else {
-                        self.answer(value);
+                        self.answer(value, false);
                     }
                 }
             }
@@ -108,7 +114,13 @@ impl Names {
                     *text = text.replace(recorded, run);
                 }
                 for (recorded, run) in &self.orders {
-                    for (lead, tail) in [("/order-received/", "/"), ("?order=", ""), ("txn_", "")] {
+                    for (lead, tail) in [
+                        ("/order-received/", "/"),
+                        ("/order-pay/", "/"),
+                        ("/wc/v3/orders/", ""),
+                        ("?order=", ""),
+                        ("txn_", ""),
+                    ] {
                         let recorded = format!("{lead}{recorded}{tail}");
                         *text = text.replace(&recorded, &format!("{lead}{run}{tail}"));
                     }
@@ -122,8 +134,26 @@ impl Names {
     pub fn learn(&mut self, recorded: &Value, run: &Value) {
         for (names, member) in [(&mut self.orders, "order_id"), (&mut self.keys, "order_key")] {
             if let (Some(recorded), Some(run)) = (recorded.get(member), run.get(member)) {
-                let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 names.insert(text(recorded), text(run));
+            }
+        }
+    }
+
+    /// Learns from orders of wc/v3: an order whose `POST` was never answered is first met here.
+    pub fn learn_orders(&mut self, recorded: &Value, run: &Value) {
+        if let (Some(recorded), Some(run)) = (recorded.as_array(), run.as_array()) {
+            if recorded.len() == run.len() {
+                recorded.iter().zip(run).for_each(|(recorded, run)| self.learn_orders(recorded, run));
+            }
+            return;
+        }
+        for (names, member) in [(&mut self.orders, "id"), (&mut self.keys, "order_key")] {
+            if let (Some(recorded), Some(run)) = (recorded.get(member), run.get(member)) {
+                // Both may know it already, under other names: then it stays, and the comparison tells.
+                let (recorded, run) = (text(recorded), text(run));
+                if !names.values().any(|known| *known == run) {
+                    names.entry(recorded).or_insert(run);
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use tower::ServiceExt as _;
 
 use super::compare::{compare, header, headers};
 use super::names::{Names, identity};
-use super::{ASIDE, FAULTS, FILLED, SKIPS, Skip, TOLD, scope};
+use super::{ASIDE, FAULTS, MADE, SKIPS, Skip, TOLD, scope};
 
 /// What came of one file.
 #[derive(Default)]
@@ -33,6 +33,8 @@ pub struct Stage {
     /// Seconds that `wait` events have moved the shop's clock by.
     waited: i64,
     names: Names,
+    /// Whether the recorded client encoded commas: it did from recording 28 on.
+    encoded: bool,
     /// Requests under way: the entry, and until which entry they run beside the others.
     aside: Vec<(usize, usize, JoinHandle<Answer>)>,
 }
@@ -72,6 +74,17 @@ fn time_of(entry: &Value) -> Option<DateTime<Utc>> {
     Some(body["date_modified_gmt"].as_str()?.parse::<NaiveDateTime>().ok()?.and_utc())
 }
 
+/// The recorder writes some characters of a query plainly that were sent encoded.
+fn as_sent(url: &str, encoded: bool) -> String {
+    let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
+    let parts = query.split('&').map(|part| match part.split_once('=') {
+        Some((name, value)) if name == "rest_route" => format!("{name}={}", value.replace('/', "%2F")),
+        _ if encoded => part.replace(',', "%2C"),
+        _ => part.to_owned(),
+    });
+    format!("{path}?{}", parts.collect::<Vec<_>>().join("&"))
+}
+
 /// What an answer's text says: JSON, JSON after some noise, or only what kind of text it is.
 fn read(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
@@ -87,12 +100,13 @@ fn read(text: &str) -> Value {
 }
 
 impl Stage {
-    pub fn open(entries: &[Value]) -> Self {
+    pub fn open(file: &str, entries: &[Value]) -> Self {
+        let encoded = file.as_bytes() >= b"28".as_slice();
         let clock = Arc::new(ManualClock::new(start_of(entries)));
         let general = DemoShop::open(Seed::General, None, clock.clone()).unwrap();
         let flower = DemoShop::open(Seed::Flower, None, clock.clone()).unwrap();
         let shop = router(flower, general.clone());
-        Self { shop, general, clock, waited: 0, names: Names::default(), aside: Vec::new() }
+        Self { shop, general, clock, waited: 0, names: Names::default(), encoded, aside: Vec::new() }
     }
 
     /// Moves the shop's clock on to an entry's time; never back.
@@ -112,7 +126,7 @@ impl Stage {
     /// The request of an entry as this run has to send it.
     fn request(&self, entry: &Value) -> Request<Body> {
         let recorded = &entry["request"];
-        let url = self.names.request(recorded["url"].as_str().unwrap());
+        let url = as_sent(&self.names.request(recorded["url"].as_str().unwrap()), self.encoded);
         let plain = url.starts_with("http://");
         let target = url.split_once("shop.example.com").unwrap().1;
         let method = recorded["method"].as_str().unwrap();
@@ -137,11 +151,14 @@ impl Stage {
         tokio::spawn(async move { Answer::of(shop.oneshot(request).await.unwrap()).await })
     }
 
-    /// A cart with one of product 19: its newest token.
-    async fn filled(&self) -> String {
+    /// A cart, with one of product 19 or empty: its newest token.
+    async fn cart(&self, filled: bool) -> String {
         let cart = Request::builder().uri("/general/wp-json/wc/store/v1/cart").body(Body::empty()).unwrap();
         let answer = self.shop.clone().oneshot(cart).await.unwrap();
         let token = answer.headers()["cart-token"].to_str().unwrap().to_owned();
+        if !filled {
+            return token;
+        }
         let add = Request::builder().method("POST").uri("/general/wp-json/wc/store/v1/cart/add-item?id=19");
         let add = add.header("cart-token", &token).body(Body::empty()).unwrap();
         assert_eq!(self.shop.clone().oneshot(add).await.unwrap().status(), 201);
@@ -172,8 +189,12 @@ impl Stage {
             self.names.tokens.insert(identity(recorded), run.clone());
         }
         self.names.learn(&recorded, &run);
+        let orders = entry["request"]["url"].as_str().unwrap().contains("/wc/v3/orders");
+        if orders {
+            self.names.learn_orders(&recorded, &run);
+        }
         let Some((tally, index)) = tally else { return };
-        self.names.answer(&mut recorded);
+        self.names.answer(&mut recorded, orders);
         let mut differences = Vec::new();
         let wanted = entry["response"]["status"].as_u64().unwrap();
         if wanted != u64::from(answer.status) {
@@ -243,10 +264,11 @@ pub async fn play(file: &str, entries: &[Value], stage: &mut Stage) -> Tally {
         if aside || skip.is_some_and(|(skip, _)| skip == Skip::Omit) {
             continue;
         }
-        if let Some(token) = header(entry, "request", "Cart-Token").filter(|_| FILLED.contains(&file))
+        let made = MADE.iter().find(|(name, _)| *name == file);
+        if let Some((made, token)) = made.zip(header(entry, "request", "Cart-Token"))
             && !stage.names.tokens.contains_key(&identity(token))
         {
-            let token_of_run = stage.filled().await;
+            let token_of_run = stage.cart(made.1).await;
             stage.names.tokens.insert(identity(token), token_of_run);
         }
         let answer = stage.send(entry).await.unwrap();
