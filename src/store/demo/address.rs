@@ -51,7 +51,7 @@ impl Address {
             "country" => &mut self.country,
             "phone" => &mut self.phone,
             "email" => &mut self.email,
-            _ => return None,
+            name => return self.extra.get_mut(name),
         })
     }
 
@@ -126,15 +126,22 @@ impl Address {
     }
 
     pub(super) fn shipping_json(&self) -> Value {
-        FIELDS.iter().map(|name| ((*name).to_owned(), json!(self.field(name)))).collect()
+        self.with_extra(FIELDS.iter().map(|name| ((*name).to_owned(), json!(self.field(name)))).collect())
     }
 
     pub(super) fn billing_json(&self) -> Value {
-        FIELDS
-            .iter()
-            .chain(std::iter::once(&"email"))
-            .map(|name| ((*name).to_owned(), json!(self.field(name))))
-            .collect()
+        let names = FIELDS.iter().chain(std::iter::once(&"email"));
+        self.with_extra(names.map(|name| ((*name).to_owned(), json!(self.field(name)))).collect())
+    }
+
+    fn with_extra(&self, mut members: Map<String, Value>) -> Value {
+        members.extend(self.extra.iter().map(|(id, text)| (id.clone(), json!(text))));
+        Value::Object(members)
+    }
+
+    /// The address without the fields that a plugin adds.
+    pub(super) fn plain(&self) -> Self {
+        Self { extra: std::collections::BTreeMap::new(), ..self.clone() }
     }
 
     /// Where a package goes: the part of the address that shipping looks at.

@@ -222,8 +222,8 @@ pub(super) fn remove(session: &mut Session, key: &str) -> Result<(), ApiError> {
 pub(super) fn empty(session: &mut Session) {
     session.lines.clear();
     session.coupons.clear();
-    session.chosen = None;
-    session.offered.clear();
+    session.choices.clear();
+    session.packages.clear();
     session.order = None;
 }
 
@@ -286,8 +286,12 @@ pub(super) fn select_rate(session: &mut Session, call: &Call) -> Result<(), ApiE
         return Err(ApiError::missing("rate_id"));
     }
     let package = call.text("package_id");
-    if package.is_empty() || package == "0" {
-        session.chosen = Some(clean(&call.text("rate_id")));
+    let rate = clean(&call.text("rate_id"));
+    if package.is_empty() {
+        let all = session.packages.iter().map(|(package, _)| (package.clone(), rate.clone()));
+        session.choices.extend(all);
+    } else {
+        session.choices.insert(package, rate);
     }
     Ok(())
 }

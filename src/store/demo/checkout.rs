@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::address::clean;
 use super::cart;
+use super::fields;
 use super::http::{ApiError, Call, Reply};
 use super::model::{Order, Session, Status};
 use super::orders;
@@ -82,7 +83,7 @@ fn body(order: &Order, method: &str, result: &Value, cart: &Value) -> Value {
         "shipping_address": order.shipping.shipping_json(),
         "payment_method": method,
         "payment_result": result,
-        "additional_fields": {},
+        "additional_fields": order.fields,
         "__experimentalCart": cart,
         "extensions": {},
     })
@@ -106,7 +107,11 @@ pub(super) fn draft(
     now: DateTime<Utc>,
 ) -> Result<Reply, ApiError> {
     let read = call.method == "GET";
+    let mut given = BTreeMap::new();
     if !read {
+        if state.settings().extra_fields {
+            given = fields::read(call, false)?;
+        }
         check_payment(call)?;
     }
     let priced = totals::price(state, session, now);
@@ -132,6 +137,7 @@ pub(super) fn draft(
     let method = session.payment_method.clone().unwrap_or_else(|| "bacs".to_owned());
     if let Some(order) = state.order_mut(id) {
         order.payment_method.clone_from(&method);
+        order.fields.extend(given);
     }
     let order = state.order(id).ok_or_else(no_order)?;
     let (result, cart) = if read {
@@ -179,11 +185,11 @@ fn check_order(state: &State, session: &Session, priced: &Priced) -> Result<(), 
         let message = "A valid email address is required";
         return Err(ApiError::new(400, "woocommerce_rest_missing_email_address", message));
     }
-    if priced.needs_shipping && priced.chosen.is_none() {
+    if priced.needs_shipping && priced.packages.iter().any(|package| package.chosen.is_none()) {
         let message = "Sorry, this order requires a shipping option.";
         return Err(ApiError::new(400, "woocommerce_rest_invalid_shipping_option", message));
     }
-    let pickup = priced.chosen_rate().is_some_and(|rate| rate.method().0.contains("pickup"));
+    let pickup = priced.chosen_rates().any(|rate| rate.method().0.contains("pickup"));
     let shipped = priced.needs_shipping && !pickup;
     let country = not_served(&session.billing.country, state.seed.sells_to())
         .or_else(|| shipped.then(|| not_served(&session.shipping.country, state.seed.ships_to())).flatten());
@@ -204,15 +210,13 @@ fn check_order(state: &State, session: &Session, priced: &Priced) -> Result<(), 
 }
 
 /// The attribution fields of a request, all sixteen of them.
-fn attribution(call: &Call) -> BTreeMap<String, String> {
-    let given = call.params.get("extensions").and_then(|all| all.get("woocommerce/order-attribution"));
-    ATTRIBUTION
-        .iter()
-        .map(|field| {
-            let value = given.and_then(|given| given.get(field)?.as_str()).unwrap_or_default();
-            ((*field).to_owned(), value.to_owned())
-        })
-        .collect()
+fn attribution(call: &Call) -> Option<BTreeMap<String, String>> {
+    let given = call.params.get("extensions").and_then(|all| all.get("woocommerce/order-attribution"))?;
+    let fields = ATTRIBUTION.iter().map(|field| {
+        let value = given.get(field).and_then(Value::as_str).unwrap_or_default();
+        ((*field).to_owned(), value.to_owned())
+    });
+    Some(fields.collect())
 }
 
 /// `POST checkout` up to the payment.
@@ -222,6 +226,14 @@ pub(super) fn place(
     call: &Call,
     now: DateTime<Utc>,
 ) -> Result<Step, ApiError> {
+    let mut given = BTreeMap::new();
+    if state.settings().extra_fields {
+        given = fields::read(call, true)?;
+        let sent = cart::needs_shipping(state, session);
+        let both: &[&str] =
+            if sent { &["shipping_address", "billing_address"] } else { &["billing_address"] };
+        fields::check_addresses(call, both)?;
+    }
     let mut addressed = session.clone();
     cart::checkout_addresses(state, &mut addressed, call)?;
     check_payment(call)?;
@@ -251,7 +263,10 @@ pub(super) fn place(
         if call.has("customer_note") {
             order.note = clean(&call.text("customer_note"));
         }
-        order.attribution.get_or_insert_with(|| attribution(call));
+        order.fields.extend(given);
+        if order.attribution.is_none() {
+            order.attribution = attribution(call);
+        }
     }
     if let Some(order) = state.order_mut(id) {
         order.ended = false;

@@ -4,14 +4,15 @@
 //! `guest_checkout {value}`, `pickup_location {name}`, `order_status {order, status}`,
 //! `session_lifetime {seconds}`, `clear_sessions`, `rate_limit {limit, seconds}`, `maintenance {value}`,
 //! `plugin {value}`, `currency {code, decimals}`, `tax {entered_including, shown_including}`, `coupon_uses_left {code, value}`,
-//! `coupon_expired {code, value}`, `out_of_stock_threshold {value}`, `utc_offset {hours}`,
+//! `coupon_expired {code, value}`, `out_of_stock_threshold {value}`, `packages {by}` (`number`, `name`, or none: food in its own),
+//! `checkout_fields {value}`, `utc_offset {hours}`,
 //! `shop_order {product, quantity, fee, cents}` (the newest order's buyer on the shop's own page), `note`. Products go by id or SKU.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::Error;
-use super::model::{RateLimit, Status};
+use super::model::{Parcels, RateLimit, Status};
 use super::money::parse_micros;
 use super::orders;
 use super::state::State;
@@ -79,6 +80,14 @@ fn one(state: &mut State, event: &Value, now: DateTime<Utc>) -> Result<(), Error
             let goods = (product, number("quantity")?);
             let done = orders::own_checkout(state, goods, (text("fee")?, number("cents")?), now);
             done.ok_or_else(|| wrong(op, "there is no buyer yet"))?;
+        }
+        "checkout_fields" => state.settings_mut().extra_fields = flag()?,
+        "packages" => {
+            state.settings_mut().parcels = match event.get("by").and_then(Value::as_str) {
+                Some("number") => Parcels::Numbered,
+                Some("name") => Parcels::Named,
+                _ => Parcels::One,
+            };
         }
         "tax" => {
             let flag = |name: &str| event.get(name).and_then(Value::as_bool).ok_or_else(|| wrong(op, name));

@@ -32,7 +32,7 @@ const VISIBILITY: &[&str] = &["any", "visible", "catalog", "search", "hidden"];
 const OPERATORS: &[&str] = &["in", "not_in", "and"];
 
 /// `a, b, and c`.
-fn and_list(values: &[&str]) -> String {
+pub(super) fn and_list(values: &[&str]) -> String {
     match values {
         [] => String::new(),
         [one] => (*one).to_owned(),

@@ -22,6 +22,7 @@ mod checkout;
 mod coupons;
 mod events;
 pub mod faults;
+mod fields;
 mod http;
 mod listing;
 mod made;

@@ -120,7 +120,11 @@ impl Product {
     }
 
     pub(super) const fn in_stock(&self) -> bool {
-        if self.manage_stock { (self.stock > 0 && !self.below) || self.backorders } else { !self.out_of_stock }
+        if self.manage_stock {
+            (self.stock > 0 && !self.below) || self.backorders
+        } else {
+            !self.out_of_stock
+        }
     }
 
     /// Whether its stock limits what can be sold.
@@ -201,6 +205,9 @@ pub(super) struct Address {
     pub(super) country: String,
     pub(super) phone: String,
     pub(super) email: String,
+    /// Fields that a plugin adds, by id.
+    #[serde(default)]
+    pub(super) extra: BTreeMap<String, String>,
 }
 
 /// One line of a cart.
@@ -219,10 +226,12 @@ pub(super) struct Session {
     pub(super) coupons: Vec<String>,
     pub(super) billing: Address,
     pub(super) shipping: Address,
-    /// The rate asked for last.
-    pub(super) chosen: Option<String>,
-    /// The rates that were on offer last; a change resets the choice.
-    pub(super) offered: Vec<String>,
+    /// The rate asked for last, by package.
+    #[serde(default)]
+    pub(super) choices: BTreeMap<String, String>,
+    /// The packages and the rates that were on offer last; a change resets the choices.
+    #[serde(default)]
+    pub(super) packages: Vec<(String, Vec<String>)>,
     pub(super) payment_method: Option<String>,
     /// The draft, pending or failed order of this cart.
     pub(super) order: Option<u64>,
@@ -393,7 +402,12 @@ pub(super) struct Order {
     pub(super) transaction_id: String,
     pub(super) note: String,
     pub(super) lines: Vec<OrderLine>,
-    pub(super) shipping_line: Option<ShippingLine>,
+    /// One for each package.
+    #[serde(default)]
+    pub(super) shipping_lines: Vec<ShippingLine>,
+    /// Additional fields of the contact and the order.
+    #[serde(default)]
+    pub(super) fields: BTreeMap<String, serde_json::Value>,
     pub(super) coupons: Vec<CouponLine>,
     pub(super) taxes: Vec<TaxLine>,
     pub(super) needs_shipping: bool,
@@ -424,6 +438,12 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// What shipping costs and its tax, over all packages.
+    pub(super) fn shipping_sums(&self) -> (i64, i64) {
+        let sum = |pick: fn(&ShippingLine) -> i64| self.shipping_lines.iter().map(pick).sum();
+        (sum(|line| line.total), sum(|line| line.tax))
+    }
+
     /// The correlation id an agent sent along, if any.
     pub(super) fn utm_id(&self) -> &str {
         self.attribution.as_ref().and_then(|fields| fields.get("utm_id")).map_or("", String::as_str)
@@ -437,6 +457,15 @@ pub(super) struct RateLimit {
     pub(super) seconds: i64,
     pub(super) window: i64,
     pub(super) used: i64,
+}
+
+/// How a plugin parts a cart with food and other goods into two packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub(super) enum Parcels {
+    #[default]
+    One,
+    Numbered,
+    Named,
 }
 
 /// What a merchant can switch while the shop runs.
@@ -458,6 +487,11 @@ pub(super) struct Settings {
     /// Whether prices are shown with tax.
     #[serde(default)]
     pub(super) shown_with_tax: bool,
+    /// Whether a plugin adds fields to the checkout.
+    #[serde(default)]
+    pub(super) extra_fields: bool,
+    #[serde(default)]
+    pub(super) parcels: Parcels,
     /// Down to which stock a product counts as out of stock; takes effect when its stock is written.
     #[serde(default)]
     pub(super) no_stock_amount: i64,

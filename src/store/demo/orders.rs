@@ -53,15 +53,22 @@ pub(super) fn from_cart(
     for line in &mut order.lines {
         line.id = state.next_item_id();
     }
-    order.shipping_line = priced.chosen_rate().cloned().map(|rate| ShippingLine {
-        id: 0,
-        rate_id: rate.rate_id,
-        title: rate.title,
-        total: rate.price,
-        tax: rate.tax,
-        items: view::contents(state, priced),
-    });
-    if let Some(line) = &mut order.shipping_line {
+    order.shipping_lines = priced
+        .packages
+        .iter()
+        .filter_map(|package| {
+            let rate = package.rate()?.clone();
+            Some(ShippingLine {
+                id: 0,
+                rate_id: rate.rate_id,
+                title: rate.title,
+                total: rate.price,
+                tax: rate.tax,
+                items: view::contents(state, priced, package),
+            })
+        })
+        .collect();
+    for line in &mut order.shipping_lines {
         line.id = state.next_item_id();
     }
     order.coupons.clone_from(&priced.coupons);
@@ -93,7 +100,8 @@ fn blank(state: &mut State, now: DateTime<Utc>) -> Order {
         transaction_id: String::new(),
         note: String::new(),
         lines: Vec::new(),
-        shipping_line: None,
+        shipping_lines: Vec::new(),
+        fields: std::collections::BTreeMap::new(),
         coupons: Vec::new(),
         taxes: Vec::new(),
         needs_shipping: false,
@@ -126,11 +134,11 @@ pub(super) fn own_checkout(
     let line = super::model::CartLine { key: String::new(), product, quantity };
     let mut session = Session { lines: vec![line], billing, shipping, ..Session::default() };
     let mut priced = super::totals::price(state, &mut session, now);
-    (priced.chosen, priced.needs_shipping) = (None, false);
+    priced.packages.clear();
+    priced.needs_shipping = false;
     let id = from_cart(state, &mut session, &priced, now);
     let country = session.shipping.country;
-    let percent =
-        state.seed.tax(&country, super::model::TaxClass::Standard).map_or(0, |rate| rate.percent);
+    let percent = state.seed.tax(&country, super::model::TaxClass::Standard).map_or(0, |rate| rate.percent);
     let total = super::money::from_cents(state.settings(), cents);
     let tax = super::money::half_up(i128::from(total) * i128::from(percent), 100);
     let fee = FeeLine { id: state.next_item_id(), name: fee.to_owned(), total, tax };
@@ -403,7 +411,7 @@ fn order_json(state: &State, order: &Order) -> Value {
         .map(|tax| json!({"name": tax.name, "price": tax.items.to_string(), "rate": tax.percent.to_string()}))
         .collect();
     let sum = |pick: fn(&OrderLine) -> i64| order.lines.iter().map(pick).sum::<i64>().to_string();
-    let (shipping, shipping_tax) = order.shipping_line.as_ref().map_or((0, 0), |line| (line.total, line.tax));
+    let (shipping, shipping_tax) = order.shipping_sums();
     let totals = with_currency(
         state.settings(),
         json!({

@@ -7,6 +7,7 @@ use super::cart;
 use super::catalog;
 use super::checkout::{self, Step};
 use super::coupons;
+use super::fields;
 use super::http::{ApiError, Call, Reply};
 use super::listing;
 use super::model::Session;
@@ -79,7 +80,7 @@ pub(super) fn run(
         ("GET" | "PUT" | "PATCH", ["checkout"]) => checkout::draft(state, session, call, now)?,
         ("POST", ["checkout"]) => return checkout::place(state, session, call, now),
         ("POST", ["checkout", id]) => return checkout::pay_for_order(state, id, call, now),
-        ("OPTIONS", ["checkout"]) => Reply::new(200, checkout_options()),
+        ("OPTIONS", ["checkout"]) => Reply::new(200, checkout_options(state)),
         ("OPTIONS", path) => {
             let methods: Vec<&str> =
                 find(path).map(|route| route.methods.split(", ").collect()).unwrap_or_default();
@@ -290,7 +291,7 @@ fn index(state: &State) -> Value {
 }
 
 /// `OPTIONS checkout`: the methods and the arguments that tell one release from another.
-fn checkout_options() -> Value {
+fn checkout_options(state: &State) -> Value {
     let post = json!({
         "billing_address": {"required": true, "type": "object"},
         "shipping_address": {"required": false, "type": "object"},
@@ -298,7 +299,7 @@ fn checkout_options() -> Value {
         "payment_data": {"required": false, "type": "array"},
         "customer_note": {"required": false, "type": "string"},
         "create_account": {"required": false, "type": "boolean"},
-        "additional_fields": {"required": false, "type": "object", "properties": {}},
+        "additional_fields": fields::schema(state.settings().extra_fields),
         "extensions": {"required": false, "type": "object"},
     });
     json!({

@@ -6,7 +6,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::model::{Address, Attribute, Coupon, DiscountType, Kind, Product, Settings, TaxClass, Term};
+use super::model::{
+    Address, Attribute, Coupon, DiscountType, Kind, Parcels, Product, Settings, TaxClass, Term,
+};
 
 /// A long text with markup, as an editor makes it.
 const LONG_DESCRIPTION: &str = include_str!("long-description.html");
@@ -157,6 +159,8 @@ pub(super) fn stock(seed: Seed, now: DateTime<Utc>) -> Stock {
         pickup_location: None,
         entered_with_tax: false,
         shown_with_tax: false,
+        extra_fields: false,
+        parcels: Parcels::One,
         no_stock_amount: 0,
         utc_offset_hours: 0,
         clock_offset_seconds: 0,

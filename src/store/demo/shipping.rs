@@ -1,9 +1,9 @@
 //! Shipping: which rates an address gets, and which of them is chosen.
 //!
-//! There is one package. The default is the first rate that is no local pickup, or free shipping when a coupon
+//! There is one package, or two where a plugin parts food from other goods. The default is the first rate that is no local pickup, or free shipping when a coupon
 //! grants it. A change of the set of rates resets the choice; so does a choice that is not on offer.
 
-use super::model::Session;
+use super::model::{Parcels, Session};
 use super::money::{from_cents, half_up};
 use super::seed::Rule;
 use super::state::State;
@@ -87,27 +87,89 @@ fn rates(state: &State, session: &Session, priced: &Priced) -> Vec<Rate> {
     rates
 }
 
-/// Fills in rates and choice, and keeps both in the session.
+/// One package of a cart, with what may be sent how.
+#[derive(Debug, Clone)]
+pub(super) struct Package {
+    /// A number, or the name a plugin gives it.
+    pub(super) id: String,
+    pub(super) name: &'static str,
+    /// Keys of the lines in it.
+    pub(super) lines: Vec<String>,
+    pub(super) rates: Vec<Rate>,
+    /// Position of the chosen rate.
+    pub(super) chosen: Option<usize>,
+}
+
+impl Package {
+    pub(super) fn rate(&self) -> Option<&Rate> {
+        self.rates.get(self.chosen?)
+    }
+}
+
+/// What is sent, in one package, or food apart from other goods where a plugin wants it so.
+fn parts(state: &State, priced: &Priced) -> Vec<Package> {
+    let sent = priced.lines.iter().filter_map(|line| {
+        let product = state.product(line.product).filter(|product| !product.is_virtual)?;
+        Some((line.key.clone(), product.categories.iter().any(|term| term.slug == "food")))
+    });
+    let (food, goods): (Vec<_>, Vec<_>) = sent.partition(|(_, food)| *food);
+    let package = |id: &str, name: &'static str, lines: Vec<(String, bool)>| Package {
+        id: id.to_owned(),
+        name,
+        lines: lines.into_iter().map(|(key, _)| key).collect(),
+        rates: Vec::new(),
+        chosen: None,
+    };
+    let ids = match state.settings().parcels {
+        Parcels::Numbered => Some(["0", "1"]),
+        Parcels::Named => Some(["vendor_7", "vendor_9"]),
+        Parcels::One => None,
+    };
+    match ids.filter(|_| !food.is_empty() && !goods.is_empty()) {
+        Some([first, second]) => {
+            vec![package(first, "Goods parcel", goods), package(second, "Food parcel", food)]
+        }
+        None => vec![package("0", "Shipment 1", goods.into_iter().chain(food).collect())],
+    }
+}
+
+/// Fills in packages, rates and choices, and keeps the choices in the session.
 pub(super) fn choose(state: &State, session: &mut Session, priced: &mut Priced) {
     if !priced.needs_shipping {
-        session.offered.clear();
-        session.chosen = None;
+        session.packages.clear();
+        session.choices.clear();
         return;
     }
-    priced.rates = rates(state, session, priced);
-    let offered: Vec<String> = priced.rates.iter().map(|rate| rate.rate_id.clone()).collect();
-    let kept = session.chosen.as_ref().filter(|_| offered == session.offered);
-    let kept = kept.and_then(|chosen| offered.iter().position(|rate| rate == chosen));
-    let pickup = |rate: &str| matches!(split(rate).0, "local_pickup" | "pickup_location");
-    let by_coupon = priced
-        .coupons
+    let rates = rates(state, session, priced);
+    let mut packages = parts(state, priced);
+    let pickup = |rate: &Rate| matches!(rate.method().0, "local_pickup" | "pickup_location");
+    for package in &mut packages {
+        package.rates.clone_from(&rates);
+    }
+    if packages.len() > 1 {
+        // The plugin's food is not handed over in the shop; then nothing is.
+        for package in &mut packages {
+            package.rates.retain(|rate| rate.method().0 != "local_pickup");
+        }
+    }
+    let offered: Vec<(String, Vec<String>)> = packages
         .iter()
-        .any(|coupon| coupon.free_shipping)
-        .then(|| offered.iter().position(|rate| split(rate).0 == "free_shipping"))
-        .flatten();
-    let usual =
-        || offered.iter().position(|rate| !pickup(rate)).or(if offered.is_empty() { None } else { Some(0) });
-    priced.chosen = kept.or(by_coupon).or_else(usual);
-    session.chosen = priced.chosen_rate().map(|rate| rate.rate_id.clone());
-    session.offered = offered;
+        .map(|package| (package.id.clone(), package.rates.iter().map(|rate| rate.rate_id.clone()).collect()))
+        .collect();
+    let same = offered == session.packages;
+    let by_coupon = priced.coupons.iter().any(|coupon| coupon.free_shipping);
+    for package in &mut packages {
+        let at = |wanted: &dyn Fn(&Rate) -> bool| package.rates.iter().position(wanted);
+        let asked = session.choices.get(&package.id).filter(|_| same);
+        let kept = asked.and_then(|asked| at(&|rate| rate.rate_id == *asked));
+        let free = || if by_coupon { at(&|rate| rate.method().0 == "free_shipping") } else { None };
+        let usual = || at(&|rate| !pickup(rate)).or_else(|| at(&|_| true));
+        package.chosen = kept.or_else(free).or_else(usual);
+    }
+    session.choices = packages
+        .iter()
+        .filter_map(|package| Some((package.id.clone(), package.rate()?.rate_id.clone())))
+        .collect();
+    session.packages = offered;
+    priced.packages = packages;
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::Error;
 use super::faults::Faults;
+use super::fields;
 use super::model::{Coupon, Hold, Order, Product, Session, Settings};
 use super::seed::{self, Seed};
 
@@ -265,6 +266,15 @@ impl State {
         // A billing state that was emptied comes back as the shop's own on the next load.
         if session.billing.state.is_empty() {
             session.billing.state = base.state;
+        }
+        for address in [&mut session.billing, &mut session.shipping] {
+            let wanted = |id: &str| {
+                self.settings.extra_fields && fields::ADDRESS.iter().any(|(known, ..)| *known == id)
+            };
+            address.extra.retain(|id, _| wanted(id));
+            for (id, ..) in fields::ADDRESS.iter().filter(|(id, ..)| wanted(id)) {
+                address.extra.entry((*id).to_owned()).or_default();
+            }
         }
         session
     }

@@ -12,7 +12,7 @@ use super::catalog;
 use super::coupons::{self, Discountable};
 use super::model::{CouponLine, Session, TaxClass, TaxLine};
 use super::money::{half_down, half_up, minor, unit};
-use super::shipping::{self, Rate};
+use super::shipping::{self, Package, Rate};
 use super::state::State;
 
 /// Something the buyer should know: a code and a text.
@@ -41,9 +41,7 @@ pub(super) struct Priced {
     pub(super) lines: Vec<Line>,
     pub(super) coupons: Vec<CouponLine>,
     pub(super) needs_shipping: bool,
-    pub(super) rates: Vec<Rate>,
-    /// Position of the chosen rate.
-    pub(super) chosen: Option<usize>,
+    pub(super) packages: Vec<Package>,
     pub(super) taxes: Vec<TaxLine>,
     pub(super) items: i64,
     pub(super) items_tax: i64,
@@ -57,8 +55,9 @@ pub(super) struct Priced {
 }
 
 impl Priced {
-    pub(super) fn chosen_rate(&self) -> Option<&Rate> {
-        self.rates.get(self.chosen?)
+    /// The chosen rate of each package that has one.
+    pub(super) fn chosen_rates(&self) -> impl Iterator<Item = &Rate> {
+        self.packages.iter().filter_map(Package::rate)
     }
 
     /// The fingerprint of contents and total; empty for an empty cart.
@@ -241,7 +240,8 @@ pub(super) fn shipping_class(lines: &[Line]) -> TaxClass {
 
 fn add_taxes(state: &State, session: &Session, priced: &mut Priced) {
     let country = session.shipping.country.clone();
-    let shipping = priced.chosen_rate().map_or((0, 0), |rate| (rate.price, rate.tax));
+    let shipping =
+        priced.chosen_rates().fold((0, 0), |(price, tax), rate| (price + rate.price, tax + rate.tax));
     (priced.shipping, priced.shipping_tax) = shipping;
     let shipping_class = shipping_class(&priced.lines);
     for class in [TaxClass::Standard, TaxClass::Reduced] {

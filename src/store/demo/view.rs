@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::catalog;
 use super::model::{CouponLine, Kind, Product, Session};
 use super::money::{ten_thousandths, with_currency};
+use super::shipping::Package;
 use super::state::State;
 use super::totals::{Line, Notice, Priced};
 
@@ -179,32 +180,36 @@ fn totals(state: &State, priced: &Priced) -> Value {
     )
 }
 
-/// What is in the package, as the shop writes it for the parcel.
-pub(super) fn contents(state: &State, priced: &Priced) -> String {
-    let items: Vec<String> = priced
-        .lines
-        .iter()
-        .filter_map(|line| Some((state.product(line.product)?, line.quantity)))
-        .filter(|(product, _)| !product.is_virtual)
-        .map(|(product, quantity)| format!("{} &times; {quantity}", catalog::full_name(state, product)))
+/// What is in a package, as the shop writes it for the parcel.
+pub(super) fn contents(state: &State, priced: &Priced, package: &Package) -> String {
+    let items: Vec<String> = inside(state, priced, package)
+        .map(|(line, product)| format!("{} &times; {}", catalog::full_name(state, product), line.quantity))
         .collect();
     items.join(", ")
 }
 
+fn inside<'a>(
+    state: &'a State,
+    priced: &'a Priced,
+    package: &'a Package,
+) -> impl Iterator<Item = (&'a Line, &'a Product)> {
+    let lines = priced.lines.iter().filter(|line| package.lines.contains(&line.key));
+    lines.filter_map(|line| Some((line, state.product(line.product)?)))
+}
+
 fn packages(state: &State, session: &Session, priced: &Priced) -> Value {
-    if !priced.needs_shipping {
-        return json!([]);
-    }
-    let items: Vec<Value> = priced
-        .lines
-        .iter()
-        .filter_map(|line| {
-            let product = state.product(line.product).filter(|product| !product.is_virtual)?;
-            Some(json!({"key": line.key, "name": catalog::full_name(state, product), "quantity": line.quantity}))
+    priced.packages.iter().map(|one| package(state, session, priced, one)).collect()
+}
+
+fn package(state: &State, session: &Session, priced: &Priced, package: &Package) -> Value {
+    let items: Vec<Value> = inside(state, priced, package)
+        .map(|(line, product)| {
+            let name = catalog::full_name(state, product);
+            json!({"key": line.key, "name": name, "quantity": line.quantity})
         })
         .collect();
-    let contents = contents(state, priced);
-    let rates: Vec<Value> = priced
+    let contents = contents(state, priced, package);
+    let rates: Vec<Value> = package
         .rates
         .iter()
         .enumerate()
@@ -228,18 +233,20 @@ fn packages(state: &State, session: &Session, priced: &Priced) -> Value {
                     "instance_id": instance,
                     "method_id": method,
                     "meta_data": meta,
-                    "selected": Some(index) == priced.chosen,
+                    "selected": Some(index) == package.chosen,
                 }),
             )
         })
         .collect();
-    json!([{
-        "package_id": 0,
-        "name": "Shipment 1",
+    // A package's id is the key of a PHP list: a number where it looks like one.
+    let id = package.id.parse::<u64>().map_or_else(|_| json!(package.id), |number| json!(number));
+    json!({
+        "package_id": id,
+        "name": package.name,
         "destination": session.shipping.destination_json(),
         "items": items,
         "shipping_rates": rates,
-    }])
+    })
 }
 
 /// What a checkout of this cart would be refused for; names in plain quotes.

@@ -262,7 +262,8 @@ fn list_orders(state: &State, call: &Call) -> Result<Reply, ApiError> {
         wanted.retain(|status| *status != Status::Trash);
     }
     let (after, before) = (time(state, call, "after")?, time(state, call, "before")?);
-    let (modified_after, modified_before) = (time(state, call, "modified_after")?, time(state, call, "modified_before")?);
+    let (modified_after, modified_before) =
+        (time(state, call, "modified_after")?, time(state, call, "modified_before")?);
     let search = call.text("search");
     let include = call.list("include");
     let via = call.text("created_via");
@@ -368,7 +369,8 @@ fn make_refund(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> 
     let mut units = Vec::new();
     for line in &lines {
         let taxes = line.get("refund_tax").and_then(Value::as_array).into_iter().flatten();
-        let all = std::iter::once(line).chain(taxes).filter_map(|part| amount(state, part.get("refund_total")));
+        let all =
+            std::iter::once(line).chain(taxes).filter_map(|part| amount(state, part.get("refund_total")));
         sum = Some(sum.unwrap_or_default() + all.sum::<i64>());
         let number = |name: &str| line.get(name).and_then(Value::as_i64).unwrap_or_default();
         units.push((u64::try_from(number("id")).unwrap_or_default(), number("quantity")));
@@ -376,7 +378,9 @@ fn make_refund(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> 
     let total = amount(state, call.params.get("amount")).or(sum);
     match orders::refund(state, id, (total, &call.text("reason")), &units, now) {
         Some(refund) => Ok(Reply::new(201, refund_json(state, &refund))),
-        None => Err(ApiError::new(500, "woocommerce_rest_cannot_create_order_refund", "Invalid refund amount.")),
+        None => {
+            Err(ApiError::new(500, "woocommerce_rest_cannot_create_order_refund", "Invalid refund amount."))
+        }
     }
 }
 
@@ -388,7 +392,14 @@ fn delete_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) ->
     if call.text("force") == "true" {
         state.remove_order(id);
     } else {
+        let before = find_order(state, &id.to_string())?.status.name();
         orders::set_status(state, id, Status::Trash, now);
+        let first = state.next_meta_id();
+        if let Some(order) = state.order_mut(id) {
+            let time = now.timestamp().to_string();
+            order.meta.push((first, "_wp_trash_meta_status".to_owned(), format!("wc-{before}")));
+            order.meta.push((first + 1, "_wp_trash_meta_time".to_owned(), time));
+        }
     }
     Ok(Reply::new(200, body))
 }

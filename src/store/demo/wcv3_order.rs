@@ -30,9 +30,9 @@ fn shown_meta(id: u64, key: &str, value: &str, display: (&str, &str)) -> Value {
 fn order_meta(order: &Order) -> Vec<Value> {
     let first = order.meta_id;
     let coupons: Vec<&str> = order.coupons.iter().map(|line| line.code.as_str()).collect();
-    let rate = order.shipping_line.as_ref().map(|line| line.rate_id.as_str()).unwrap_or_default();
+    let rates: Vec<&str> = order.shipping_lines.iter().map(|line| line.rate_id.as_str()).collect();
     let mut rows = vec![
-        meta(first, "_shipping_hash", &hash(rate)),
+        meta(first, "_shipping_hash", &hash(&rates.join(","))),
         meta(first + 1, "_coupons_hash", &hash(&coupons.join(","))),
         meta(first + 2, "_fees_hash", &hash("")),
         meta(first + 3, "_taxes_hash", &hash(&order.total_tax.to_string())),
@@ -43,10 +43,14 @@ fn order_meta(order: &Order) -> Vec<Value> {
             let value = fields.get(field).map(String::as_str).unwrap_or_default();
             rows.push(meta(id, &format!("_wc_order_attribution_{field}"), value));
         }
+    }
+    if order.status != Status::CheckoutDraft && order.created_via == "store-api" {
         let pending = if order.ended { "_pending_deletion" } else { "" };
         let source = format!("place-order-debug-{}", hash(&order.key).chars().take(8).collect::<String>());
         rows.push(meta(first + 39, &format!("_debug_log_source{pending}"), &source));
     }
+    let more = super::fields::meta(order);
+    rows.extend((first + 26..).zip(more).map(|(id, (key, value))| meta(id, &key, &value)));
     rows.extend(order.meta.iter().map(|(id, key, value)| meta(*id, key, value)));
     rows
 }
@@ -62,7 +66,8 @@ fn tax_text(state: &State, (amount, percent): (i64, i64), charged: i64, places: 
 
 /// Gives amounts as many places as were asked for.
 fn lengthen(value: &mut Value, places: usize) {
-    const AMOUNTS: &[&str] = &["total", "subtotal", "total_tax", "subtotal_tax", "tax_total", "shipping_tax_total"];
+    const AMOUNTS: &[&str] =
+        &["total", "subtotal", "total_tax", "subtotal_tax", "tax_total", "shipping_tax_total"];
     const SUMS: &[&str] = &["discount_total", "discount_tax", "shipping_total", "shipping_tax", "cart_tax"];
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| lengthen(item, places)),
@@ -147,7 +152,7 @@ fn line_json(state: &State, order: &Order, line: &OrderLine, places: usize) -> V
 fn shipping_lines(state: &State, order: &Order) -> Vec<Value> {
     let settings = state.settings();
     order
-        .shipping_line
+        .shipping_lines
         .iter()
         .map(|line| {
             let (method, instance) = split(&line.rate_id);
@@ -155,7 +160,7 @@ fn shipping_lines(state: &State, order: &Order) -> Vec<Value> {
                 .taxes
                 .iter()
                 .filter(|tax| tax.shipping != 0)
-                .map(|tax| json!({"id": tax.rate_id, "total": major(settings, tax.shipping), "subtotal": ""}))
+                .map(|tax| json!({"id": tax.rate_id, "total": major(settings, line.tax), "subtotal": ""}))
                 .collect();
             json!({
                 "id": line.id,
@@ -249,7 +254,7 @@ fn fee_lines(state: &State, order: &Order) -> Vec<Value> {
 pub(super) fn order_json(state: &State, order: &Order, places: usize) -> Value {
     let settings = state.settings();
     let lines: Vec<Value> = order.lines.iter().map(|line| line_json(state, order, line, places)).collect();
-    let (shipping, shipping_tax) = order.shipping_line.as_ref().map_or((0, 0), |line| (line.total, line.tax));
+    let (shipping, shipping_tax) = order.shipping_sums();
     let refunds: Vec<Value> = order
         .refunds
         .iter()
@@ -271,8 +276,8 @@ pub(super) fn order_json(state: &State, order: &Order, places: usize) -> Value {
         "prices_include_tax": false,
         "customer_id": 0,
         "order_key": order.key,
-        "billing": order.billing.billing_json(),
-        "shipping": order.shipping.shipping_json(),
+        "billing": order.billing.plain().billing_json(),
+        "shipping": order.shipping.plain().shipping_json(),
         "payment_method": order.payment_method,
         "payment_method_title": payment::title(&order.payment_method),
         "transaction_id": order.transaction_id,

@@ -98,7 +98,12 @@ pub(super) fn write_stock(
 }
 
 /// A list of those products that belong to it; `below` shows them as variations below their parent.
-pub(super) fn list(state: &State, call: &Call, below: bool, among: impl Fn(&Product) -> bool) -> Result<Reply, ApiError> {
+pub(super) fn list(
+    state: &State,
+    call: &Call,
+    below: bool,
+    among: impl Fn(&Product) -> bool,
+) -> Result<Reply, ApiError> {
     let (per_page, page) = paging(call, 1)?;
     let kind = call.text("type");
     if !["", "simple", "grouped", "external", "variable"].contains(&kind.as_str()) {
@@ -133,7 +138,8 @@ pub(super) fn list(state: &State, call: &Call, below: bool, among: impl Fn(&Prod
     }
     let fields = call.text("_fields");
     Ok(page_of(found, per_page, page, |product| {
-        let body = merged(json(state, product, below), json!({"_links": product_links(state, product, below)}));
+        let body =
+            merged(json(state, product, below), json!({"_links": product_links(state, product, below)}));
         trim(body, Some(&fields))
     }))
 }
@@ -149,7 +155,6 @@ const fn stock_status(product: &Product) -> &'static str {
         (true, false) => "instock",
     }
 }
-
 
 fn text(state: &State, price: Option<i64>) -> String {
     price.map(|price| price_text(state.settings(), price)).unwrap_or_default()
@@ -248,9 +253,12 @@ fn facts(state: &State, product: &Product) -> Value {
         "meta_data": [],
         "parent_id": product.parent,
     });
-    for (name, time) in [("date_created", Some(product.created)), ("date_modified", Some(product.modified)),
-        ("date_on_sale_from", None), ("date_on_sale_to", None)]
-    {
+    for (name, time) in [
+        ("date_created", Some(product.created)),
+        ("date_modified", Some(product.modified)),
+        ("date_on_sale_from", None),
+        ("date_on_sale_to", None),
+    ] {
         let own = time.map(|time| stamp(shop_time(state, time)));
         facts = merged(facts, json!({name: own, format!("{name}_gmt"): time.map(stamp)}));
     }
@@ -272,7 +280,7 @@ fn bdi(markup: &str) -> String {
         // The sign's end, then the amount's.
         let (sign, rest) = piece.split_once(END).unwrap_or((piece, ""));
         let (amount, rest) = rest.split_once(END).unwrap_or((rest, ""));
-        text.push_str(&format!("<bdi>{SYMBOL}{sign}{END}{amount}</bdi>{END}{rest}"));
+        text.extend(["<bdi>", SYMBOL, sign, END, amount, "</bdi>", END, rest]);
     }
     text
 }

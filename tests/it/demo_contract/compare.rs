@@ -8,8 +8,15 @@ const VOLATILE: &[&str] =
     &["Cart-Token", "Nonce", "Nonce-Timestamp", "cart_hash", "customer_ip_address", "related_ids"];
 
 /// Lists whose items have ids of rows.
-const ROWS: &[&str] =
-    &["meta_data(sorted)[]", "line_items[]", "shipping_lines[]", "tax_lines[]", "coupon_lines[]", "fee_lines[]", "refunds(sorted)[]"];
+const ROWS: &[&str] = &[
+    "meta_data(sorted)[]",
+    "line_items[]",
+    "shipping_lines[]",
+    "tax_lines[]",
+    "coupon_lines[]",
+    "fee_lines[]",
+    "refunds(sorted)[]",
+];
 
 fn kind(value: &Value) -> &'static str {
     match value {
@@ -29,7 +36,8 @@ fn volatile(path: &str, name: &str, siblings: &serde_json::Map<String, Value>) -
         || name.starts_with("date_")
         || (name == "id" && ROWS.iter().any(|rows| path.ends_with(rows)))
         || (name == "id" && key.starts_with("wc_order_"))
-        || (name == "value" && (key.ends_with("_hash") || key.starts_with("_debug")))
+        || (name == "value"
+            && (key.ends_with("_hash") || key == "_wp_trash_meta_time" || key.starts_with("_debug")))
 }
 
 /// Notes every difference between a recorded and a run's value.

@@ -47,6 +47,8 @@ const FILES: &[&str] = &[
     "29-wcv3-products-stock",
     "30-wcv3-orders",
     "31-order-life",
+    "33-settings",
+    "34-hand-over",
     "35-shipping-packages",
     "36-checkout-fields",
     "37-lost-answers",
@@ -69,7 +71,18 @@ const CONTINUED: &[&str] = &["39b-retry-other-utm-id"];
 const MADE: &[(&str, bool)] = &[("14-checkout-errors", true), ("26-parallel-cart-writes", false)];
 
 /// Entries that deviate: file, entry, why. An entry that matches again must leave this list.
-const EXCEPTIONS: &[(&str, usize, &str)] = &[];
+const EXCEPTIONS: &[(&str, usize, &str)] = &[
+    ("03-products-meta", 10, SCHEMA),
+    ("28-wcv3-auth", 17, "the recorded answer was cut by hand, and the demo shop has fewer routes"),
+    ("33-settings", 31, SCHEMA),
+    ("36-checkout-fields", 0, SCHEMA),
+    ("36-checkout-fields", 5, SCHEMA),
+    ("36-checkout-fields", 6, SCHEMA),
+];
+
+/// Index and `OPTIONS` describe every argument of every call; the demo shop tells its routes, their methods and
+/// the fields of the checkout.
+const SCHEMA: &str = "the demo shop does not publish the schema of every argument";
 
 /// How an entry that does not count is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +102,7 @@ const SKIPS: &[(&str, &[usize], Skip, &str)] = &[
     ("15-checkout-twice", &[10, 14, 20, 24, 28, 34], Skip::Omit, OVERLAP),
     ("16-stock-vanishes", &[29, 30, 31, 32, 33, 34, 35, 36, 37, 38], Skip::Omit, ELSEWHERE),
     ("16-stock-vanishes", &[39], Skip::Omit, "shows the stock after a race that oversold"),
+    ("34-hand-over", &[45, 50], Skip::Omit, "shows the order that a browser placed"),
 ];
 
 /// What the recording tells in words only: file, entry before which it happened, event of the demo shop.
@@ -103,6 +117,9 @@ const TOLD: &[(&str, usize, &str)] = &[
         28,
         r#"{"op": "shop_order", "product": 19, "quantity": 1, "fee": "Gift wrap", "cents": 250}"#,
     ),
+    ("35-shipping-packages", 0, r#"{"op": "packages", "by": "number"}"#),
+    ("35-shipping-packages", 31, r#"{"op": "packages", "by": "name"}"#),
+    ("36-checkout-fields", 5, r#"{"op": "checkout_fields", "value": true}"#),
     ("30-wcv3-orders", 57, r#"{"op": "utc_offset", "hours": 1}"#),
     ("30-wcv3-orders", 65, r#"{"op": "utc_offset", "hours": 0}"#),
 ];
@@ -137,7 +154,7 @@ const NOT_OURS: &str = "a wc/v3 call that our client does not make";
 /// our client makes.
 fn scope(file: &str, entry: &Value) -> Option<(Skip, &'static str)> {
     let number: u32 = file[..2].parse().unwrap();
-    if number < 28 || number == 28 {
+    if number <= 28 {
         return None;
     }
     let url = entry["request"]["url"].as_str().unwrap();
@@ -154,10 +171,10 @@ fn scope(file: &str, entry: &Value) -> Option<(Skip, &'static str)> {
     let method = entry["request"]["method"].as_str().unwrap();
     let by_id = |id: &str| id.parse::<u64>().is_ok();
     match (method, parts.as_slice()) {
-        ("GET", ["orders" | "products" | "variations"]) => None,
-        ("GET", ["products", _, "variations"]) => None,
+        ("GET", ["orders" | "products" | "variations"] | ["products", _, "variations"])
+        | ("PUT", ["products", _, "variations", _])
+        | ("DELETE", ["orders", _]) => None,
         ("GET" | "PUT", ["orders" | "products", id]) if by_id(id) => None,
-        ("PUT", ["products", _, "variations", _]) | ("DELETE", ["orders", _]) => None,
         ("POST", ["orders", _, "refunds"]) | ("DELETE", ["orders", _, "refunds", _]) => {
             Some((Skip::Send, "the merchant's refund; its effect on orders is compared"))
         }

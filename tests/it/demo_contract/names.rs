@@ -12,6 +12,8 @@ pub struct Names {
     pub tokens: BTreeMap<String, String>,
     orders: BTreeMap<String, String>,
     keys: BTreeMap<String, String>,
+    /// Lines of orders.
+    lines: BTreeMap<String, String>,
     /// The nonce of the recording and of the run.
     pub nonces: BTreeMap<String, String>,
 }
@@ -53,7 +55,9 @@ impl Names {
             text = text.replace(recorded, run);
         }
         for (recorded, run) in &self.orders {
-            for lead in ["/order/", "/checkout/", "/orders/", "include=", "search=", "search=txn_"] {
+            for lead in
+                ["/order/", "/checkout/", "/orders/", "include=", "search=", "search=txn_", "/refunds/"]
+            {
                 text = text.replace(&format!("{lead}{recorded}"), &format!("{lead}{run}"));
             }
         }
@@ -72,6 +76,27 @@ impl Names {
             }
             _ => value.to_owned(),
         }
+    }
+
+    /// Replaces the ids of lines in a refund.
+    pub fn refund(&self, body: &str) -> String {
+        let mut body: Value = serde_json::from_str(body).unwrap();
+        for line in body["line_items"].as_array_mut().into_iter().flatten() {
+            if let Some(run) = self.lines.get(&line["id"].to_string()) {
+                line["id"] = run.parse().unwrap();
+            }
+        }
+        body.to_string()
+    }
+
+    /// Whether the run's name of an order is known.
+    pub fn knows_order(&self, recorded: &str) -> bool {
+        self.orders.contains_key(recorded)
+    }
+
+    /// Gives an order its name.
+    pub fn name_order(&mut self, recorded: &str, run: &Value) {
+        self.orders.insert(recorded.to_owned(), text(run));
     }
 
     /// Replaces the tokens inside a batch.
@@ -146,6 +171,10 @@ impl Names {
                 recorded.iter().zip(run).for_each(|(recorded, run)| self.learn_orders(recorded, run));
             }
             return;
+        }
+        let lines = |order: &Value| order["line_items"].as_array().cloned().unwrap_or_default();
+        for (recorded, run) in lines(recorded).iter().zip(&lines(run)) {
+            self.lines.entry(recorded["id"].to_string()).or_insert_with(|| run["id"].to_string());
         }
         for (names, member) in [(&mut self.orders, "id"), (&mut self.keys, "order_key")] {
             if let (Some(recorded), Some(run)) = (recorded.get(member), run.get(member)) {

@@ -142,7 +142,13 @@ impl Stage {
             }
         }
         let body = recorded["postData"]["text"].as_str().unwrap_or_default();
-        let body = if url.ends_with("/batch") { self.names.batch(body) } else { self.names.request(body) };
+        let body = if url.ends_with("/batch") {
+            self.names.batch(body)
+        } else if url.ends_with("/refunds") {
+            self.names.refund(body)
+        } else {
+            self.names.request(body)
+        };
         request.body(Body::from(body)).unwrap()
     }
 
@@ -215,6 +221,17 @@ impl Stage {
         }
     }
 
+    /// An order that is first met by its number is the newest one.
+    fn meet_order(&mut self, entry: &Value) {
+        let url = entry["request"]["url"].as_str().unwrap();
+        let Some(rest) = url.split("/wc/v3/orders/").nth(1) else { return };
+        let id: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        if !id.is_empty() && id != "999999" && !self.names.knows_order(&id) {
+            let orders = self.general.orders();
+            self.names.name_order(&id, &orders.as_array().unwrap().last().unwrap()["id"]);
+        }
+    }
+
     /// Starts what runs beside the entries from this one on.
     async fn start_aside(&mut self, file: &str, index: usize, entries: &[Value]) {
         for (_, entry, _, until) in ASIDE.iter().filter(|(name, _, from, _)| *name == file && *from == index)
@@ -271,6 +288,7 @@ pub async fn play(file: &str, entries: &[Value], stage: &mut Stage) -> Tally {
             let token_of_run = stage.cart(made.1).await;
             stage.names.tokens.insert(identity(token), token_of_run);
         }
+        stage.meet_order(entry);
         let answer = stage.send(entry).await.unwrap();
         stage.judge(entry, &answer, skip.is_none().then_some((&mut tally, index)));
     }
