@@ -18,6 +18,8 @@ mod address;
 mod batch;
 mod cart;
 mod catalog;
+#[cfg(test)]
+mod catalog_tests;
 mod checkout;
 mod coupons;
 mod events;

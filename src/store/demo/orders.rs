@@ -71,11 +71,18 @@ pub(super) fn from_cart(
     for line in &mut order.shipping_lines {
         line.id = state.next_item_id();
     }
-    order.coupons.clone_from(&priced.coupons);
-    order.taxes.clone_from(&priced.taxes);
-    for line in &mut order.coupons {
-        line.id = state.next_item_id();
+    // The shop makes a coupon's line again only when other coupons are on the cart: the line of an earlier
+    // draft stands, with the tax it had then.
+    let codes = |lines: &[super::model::CouponLine]| -> Vec<String> {
+        lines.iter().map(|line| line.code.clone()).collect()
+    };
+    if codes(&order.coupons) != codes(&priced.coupons) {
+        order.coupons.clone_from(&priced.coupons);
+        for line in &mut order.coupons {
+            line.id = state.next_item_id();
+        }
     }
+    order.taxes.clone_from(&priced.taxes);
     for line in &mut order.taxes {
         line.id = state.next_item_id();
     }
@@ -405,9 +412,8 @@ fn line_json(state: &State, order: &Order, line: &OrderLine) -> Option<Value> {
 fn order_json(state: &State, order: &Order) -> Value {
     let items: Vec<Value> = order.lines.iter().filter_map(|line| line_json(state, order, line)).collect();
     let coupons: Vec<Value> = order.coupons.iter().map(|line| view::coupon(state, line)).collect();
-    let taxes: Vec<Value> = order
-        .taxes
-        .iter()
+    let taxes: Vec<Value> = view::by_name(&order.taxes)
+        .into_iter()
         .map(|tax| json!({"name": tax.name, "price": tax.items.to_string(), "rate": tax.percent.to_string()}))
         .collect();
     let sum = |pick: fn(&OrderLine) -> i64| order.lines.iter().map(pick).sum::<i64>().to_string();

@@ -106,7 +106,7 @@ impl Seed {
             (Self::General, "DE", TaxClass::Standard) => (1, "MwSt", 19),
             (Self::General, "DE", TaxClass::Reduced) => (2, "MwSt erm.", 7),
             (Self::General, "PL", TaxClass::Standard) => (3, "VAT", 23),
-            (Self::General, "PL", TaxClass::Reduced) => (4, "VAT red.", 8),
+            (Self::General, "PL", TaxClass::Reduced) => (4, "VAT", 8),
             _ => return None,
         };
         Some(TaxRate { id, name, percent })

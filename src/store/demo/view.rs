@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::catalog;
-use super::model::{CouponLine, Kind, Product, Session};
+use super::model::{CouponLine, Kind, Product, Session, TaxLine};
 use super::money::{ten_thousandths, with_currency};
 use super::shipping::Package;
 use super::state::State;
@@ -149,10 +149,25 @@ pub(super) fn line_totals(state: &State, [subtotal, subtotal_tax, total, total_t
     )
 }
 
+/// Taxes as they are listed: those of one name are added up and show the last one's rate.
+pub(super) fn by_name(taxes: &[TaxLine]) -> Vec<TaxLine> {
+    let mut listed: Vec<TaxLine> = Vec::new();
+    for tax in taxes {
+        match listed.iter_mut().find(|known| known.name == tax.name) {
+            Some(known) => {
+                known.items += tax.items;
+                known.shipping += tax.shipping;
+                known.percent = tax.percent;
+            }
+            None => listed.push(tax.clone()),
+        }
+    }
+    listed
+}
+
 fn totals(state: &State, priced: &Priced) -> Value {
-    let taxes: Vec<Value> = priced
-        .taxes
-        .iter()
+    let taxes: Vec<Value> = by_name(&priced.taxes)
+        .into_iter()
         .map(|tax| {
             json!({
                 "name": tax.name,
