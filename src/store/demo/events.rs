@@ -139,6 +139,7 @@ fn product(state: &mut State, op: &str, event: &Value, now: DateTime<Utc>) -> Re
             product.draft = !public;
         }
     }
-    product.modified = now;
+    let id = product.id;
+    state.touch(id, now);
     Ok(())
 }

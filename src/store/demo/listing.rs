@@ -369,8 +369,8 @@ pub(super) fn list(state: &State, call: &Call, now: DateTime<Utc>) -> Result<Rep
     let reply = page_of(found, per_page, page, |product| -> Value {
         trim(catalog::product_json(state, product, &call.target, now), Some(&fields))
     });
-    let newest = state.products().map(|product| product.modified.timestamp()).max().unwrap_or_default();
-    Ok(with_links(reply, &state.public_base, call, page).header("last-modified", newest.to_string()))
+    let newest = state.newest.timestamp().to_string();
+    Ok(with_links(reply, &state.public_base, call, page).header("last-modified", newest))
 }
 
 /// Sorts what is sorted by id; without a wish the newest come first.

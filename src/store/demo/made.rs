@@ -59,7 +59,7 @@ fn one(number: usize) -> Vec<Product> {
         name,
         regular: Some(cents * 10_000),
         manage_stock: true,
-        stock: i64::try_from(number % 50).unwrap_or_default() * 20,
+        stock: i64::try_from(number % 49).unwrap_or_default() * 20,
         categories: categories.into_iter().collect(),
         image: "demo-product.png".to_owned(),
         ..Product::default()

@@ -10,7 +10,8 @@
 //! `calls` (GET; DELETE `calls` resets).
 //!
 //! Payment method `agent_token` takes mock tokens: `success_token`, `fail_token`, `challenge_token`,
-//! `tok_slow` and more. wc/v3 takes the key `ck_demo`/`cs_demo`, over plain http too.
+//! `tok_slow` and more. wc/v3 takes the key `ck_demo`/`cs_demo`, over plain http too. A catalogue of any size:
+//! [`DemoShop::add_made_products`].
 //!
 //! What can fail: opening ([`Error`]); a record that can't be written answers 500.
 
@@ -48,6 +49,7 @@ mod view;
 mod wcv3;
 mod wcv3_order;
 mod wcv3_product;
+mod weather;
 
 use axum::Router;
 use axum::body::to_bytes;

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::batch;
 use super::checkout::{self, Step};
 use super::events;
-use super::http::{ApiError, Call, JSON, Reply, hang_up, read_body, respond, trim};
+use super::http::{ApiError, Call, JSON, Reply, read_body, respond, trim};
 use super::made;
 use super::model::{Product, Session};
 use super::routes;
@@ -27,6 +27,7 @@ use super::totals;
 use super::view;
 use super::wcv3;
 use super::wcv3_order;
+use super::weather::{HTML, Weather, exceeded, page, wants_json};
 use super::{Error, Seed};
 use crate::clock::Clock;
 
@@ -35,22 +36,6 @@ use crate::clock::Clock;
 pub struct DemoShop {
     state: Arc<Mutex<State>>,
     clock: Arc<dyn Clock>,
-}
-
-/// The faults that hit one request.
-#[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "faults are independent")]
-struct Weather {
-    delay: Duration,
-    timeout: Duration,
-    slow: Duration,
-    http_500: bool,
-    html: bool,
-    maintenance: bool,
-    limiter: bool,
-    dead_token: bool,
-    noise: bool,
-    lost: bool,
 }
 
 /// Who sends a request: an identity from a good token, or a new one.
@@ -158,7 +143,7 @@ impl DemoShop {
         if !weather.delay.is_zero() {
             tokio::time::sleep(weather.delay).await;
         }
-        if let Some(response) = weather.refusal(self, wants_json(headers)) {
+        if let Some(response) = weather.refusal(self.now(&self.lock()), wants_json(headers)) {
             return response;
         }
         let mut headers = headers.clone();
@@ -505,68 +490,6 @@ impl DemoShop {
     }
 }
 
-impl Weather {
-    /// The answer of a shop that does nothing today.
-    fn refusal(&self, shop: &DemoShop, json: bool) -> Option<Response> {
-        if self.maintenance {
-            let text = "Briefly unavailable for scheduled maintenance. Check back in a minute.";
-            let headers = [("retry-after".to_owned(), "600".to_owned())];
-            if json {
-                let body = ApiError::new(503, "wp_die", text).body(None);
-                return Some(respond(503, JSON, body.to_string(), &headers));
-            }
-            return Some(respond(503, HTML, page(text), &headers));
-        }
-        if self.http_500 && !json {
-            return Some(respond(500, HTML, page("There has been a critical error on this website."), &[]));
-        }
-        if self.http_500 {
-            let error = checkout::fatal();
-            return Some(respond(500, JSON, error.body(None).to_string(), &[]));
-        }
-        if self.limiter {
-            let reset = shop.now(&shop.lock()).timestamp() + 10;
-            let reply = exceeded(25, reset, 10);
-            return Some(respond(reply.status, JSON, reply.body.to_string(), &reply.headers));
-        }
-        None
-    }
-
-    /// Sends an answer through what is left of the weather.
-    async fn finish(self, reply: Reply) -> Response {
-        if !self.timeout.is_zero() {
-            tokio::time::sleep(self.timeout).await;
-        }
-        if self.lost || reply.lost {
-            return hang_up();
-        }
-        if self.html {
-            return respond(200, HTML, page("Just a moment"), &reply.headers);
-        }
-        if reply.status == 204 {
-            return respond(204, JSON, String::new(), &reply.headers);
-        }
-        let noise = if self.noise {
-            "<br />\n<b>Warning</b>:  Undefined array key &quot;x&quot; in <b>plugin.php</b> on line <b>7</b><br />\n"
-        } else {
-            ""
-        };
-        let body = if reply.body.is_null() { String::new() } else { reply.body.to_string() };
-        respond(reply.status, JSON, format!("{noise}{body}"), &reply.headers)
-    }
-}
-
-/// Whether a fatal error is told as JSON: to a client that says so, or that sends JSON.
-fn wants_json(headers: &HeaderMap) -> bool {
-    let says = |name: &str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| value.contains("application/json"))
-    };
-    says("accept") || says("content-type")
-}
-
-const HTML: &str = "text/html; charset=UTF-8";
-
 /// `?rest_route=/wc/store/v1/cart&…` as the path it stands for.
 fn plain_route(target: &str) -> Option<String> {
     let query = target.strip_prefix('?').or_else(|| target.strip_prefix("index.php?"))?;
@@ -574,23 +497,9 @@ fn plain_route(target: &str) -> Option<String> {
     Some(format!("{}?{query}", route.trim_matches('/')))
 }
 
-fn page(text: &str) -> String {
-    format!("<!DOCTYPE html>\n<html><head><title>{text}</title></head><body><h1>{text}</h1></body></html>\n")
-}
-
 fn missing_nonce() -> ApiError {
     let message = "Missing the Nonce header. This endpoint requires a valid nonce.";
     ApiError::new(401, "woocommerce_rest_missing_nonce", message)
-}
-
-fn exceeded(limit: i64, reset: i64, after: i64) -> Reply {
-    let message = format!("Too many requests. Please wait {after} seconds before trying again.");
-    let error = ApiError::new(400, "rate_limit_exceeded", message);
-    Reply::new(400, error.body(None))
-        .header("ratelimit-limit", limit.to_string())
-        .header("ratelimit-remaining", "0")
-        .header("ratelimit-reset", reset.to_string())
-        .header("ratelimit-retry-after", after.to_string())
 }
 
 /// A record could not be written.

@@ -49,6 +49,8 @@ pub(super) struct State {
     /// The variations of each variable product, by id.
     variations: HashMap<u64, Vec<u64>>,
     by_sku: HashMap<String, Vec<u64>>,
+    /// When a product was changed last.
+    pub(super) newest: DateTime<Utc>,
     coupons: BTreeMap<String, Coupon>,
     sessions: HashMap<String, Session>,
     orders: BTreeMap<u64, Order>,
@@ -75,6 +77,7 @@ impl State {
             products: stock.products.into_iter().map(|product| (product.id, product)).collect(),
             variations: HashMap::new(),
             by_sku: HashMap::new(),
+            newest: DateTime::UNIX_EPOCH,
             coupons: stock.coupons.into_iter().map(|coupon| (coupon.code.clone(), coupon)).collect(),
             sessions: HashMap::new(),
             orders: BTreeMap::new(),
@@ -120,6 +123,7 @@ impl State {
     fn index(&mut self, ids: &[u64]) {
         for id in ids {
             let Some(product) = self.products.get_mut(id) else { continue };
+            self.newest = self.newest.max(product.modified);
             product.search = format!("{}\n{}", product.name, product.sku).to_lowercase();
             self.by_sku.entry(product.sku.clone()).or_default().push(*id);
             if product.parent != 0 {
@@ -239,6 +243,7 @@ impl State {
         let Some(product) = self.product_mut(id) else { return };
         product.modified = now;
         let parent = product.parent;
+        self.newest = self.newest.max(now);
         if parent != 0
             && let Some(parent) = self.product_mut(parent)
         {
