@@ -11,6 +11,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use http_body_util::LengthLimitError;
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -52,6 +53,14 @@ impl Form {
         }
     }
 
+    fn unread(&self) -> Response {
+        if self.is_acp {
+            acp::respond(acp::body_broken(), &self.method, &self.headers)
+        } else {
+            ucp::unread_response(&self.request_id())
+        }
+    }
+
     fn broken(&self) -> Response {
         if self.is_acp {
             acp::respond(acp::internal_error(), &self.method, &self.headers)
@@ -69,12 +78,28 @@ pub(super) async fn guard(State(edge): State<Edge>, request: Request, next: Next
         return form.too_large();
     }
     let (parts, body) = request.into_parts();
-    // A body that breaks off ends the connection; nobody reads the answer then.
-    let Ok(body) = to_bytes(body, edge.body_bytes).await else { return form.too_large() };
+    let body = match to_bytes(body, edge.body_bytes).await {
+        Ok(body) => body,
+        Err(error) if is_limit(&error) => return form.too_large(),
+        // It breaks off, or its chunks are none.
+        Err(_) => return form.unread(),
+    };
     let request = Request::from_parts(parts, Body::from(body));
     let Ok(response) = edge.tasks.spawn(next.run(request)).await else {
         tracing::error!(shop = %edge.face.id, "a request panicked");
         return form.broken();
     };
     response
+}
+
+/// Whether a body is larger than allowed, rather than broken.
+fn is_limit(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

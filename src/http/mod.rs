@@ -12,7 +12,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{StatusCode, header},
+    http::{StatusCode, Version, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -63,7 +63,7 @@ pub fn router(shops: impl IntoIterator<Item = ShopRoutes>, body_bytes: usize, ta
 }
 
 async fn by_host(State(hosts): State<Hosts>, request: Request) -> Response {
-    let name = host_of(&request);
+    let Ok(name) = host_of(&request) else { return StatusCode::BAD_REQUEST.into_response() };
     let shop = name.as_deref().and_then(|name| hosts.named.get(name)).or(hosts.rest.as_ref());
     match shop {
         Some(router) => match router.clone().oneshot(request).await {
@@ -74,15 +74,27 @@ async fn by_host(State(hosts): State<Hosts>, request: Request) -> Response {
     }
 }
 
-/// The host name that was asked for, without port, in lower case.
-fn host_of(request: &Request) -> Option<String> {
-    let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
-    let authority = header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))?;
-    let name = match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next()?,
-        None => authority.rsplit_once(':').map_or(authority, |(name, _)| name),
-    };
-    Some(name.to_ascii_lowercase())
+/// Nobody can tell which host is meant.
+#[derive(Debug, PartialEq, Eq)]
+struct Ambiguous;
+
+/// The host name that was asked for, without port, in lower case. An absolute target says it, whatever `Host` says
+/// (RFC 9112, 3.2.2); two `Host` lines say nothing, nor does HTTP/1.1 without any.
+fn host_of(request: &Request) -> Result<Option<String>, Ambiguous> {
+    let mut lines = request.headers().get_all(header::HOST).iter();
+    let (line, second) = (lines.next(), lines.next());
+    let absolute = request.uri().authority().map(axum::http::uri::Authority::as_str);
+    if second.is_some() || (line.is_none() && absolute.is_none() && request.version() == Version::HTTP_11) {
+        return Err(Ambiguous);
+    }
+    let authority = absolute.or_else(|| line.and_then(|value| value.to_str().ok()));
+    let without_user =
+        authority.map(|authority| authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+    let name = without_user.and_then(|authority| match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next(),
+        None => Some(authority.rsplit_once(':').map_or(authority, |(name, _)| name)),
+    });
+    Ok(name.map(str::to_ascii_lowercase))
 }
 
 fn shop_router(shop: &ShopRoutes, body_bytes: usize, tasks: &TaskTracker) -> Router {
@@ -123,16 +135,33 @@ pub fn ops(state: Arc<dyn state::State>) -> Router {
 mod tests {
     use super::*;
 
+    fn asked(target: &str, hosts: &[&str]) -> Result<Option<String>, Ambiguous> {
+        let mut request = Request::builder().uri(target);
+        for host in hosts {
+            request = request.header("host", *host);
+        }
+        host_of(&request.body(Body::empty()).unwrap())
+    }
+
     #[test]
     fn the_host_is_a_name_without_port() {
         for (host, name) in [
-            ("Shop.Example:8443", Some("shop.example")),
-            ("127.0.0.1:80", Some("127.0.0.1")),
-            ("[::1]:80", Some("::1")),
-            ("shop.example", Some("shop.example")),
+            ("Shop.Example:8443", "shop.example"),
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("[::1]:80", "::1"),
+            ("shop.example", "shop.example"),
         ] {
-            let request = Request::builder().header("host", host).body(Body::empty()).unwrap();
-            assert_eq!(host_of(&request).as_deref(), name, "{host}");
+            assert_eq!(asked("/", &[host]), Ok(Some(name.to_owned())), "{host}");
         }
+    }
+
+    #[test]
+    fn an_absolute_target_says_the_host_and_two_lines_say_nothing() {
+        let told = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(asked("http://a.example:80/x", &["b.example"]), told("a.example"));
+        assert_eq!(asked("http://me@a.example/x", &[]), told("a.example"));
+        assert_eq!(asked("/x", &["a.example", "a.example"]), Err(Ambiguous));
+        assert_eq!(asked("http://a.example/x", &["a.example", "b.example"]), Err(Ambiguous));
+        assert_eq!(asked("/x", &[]), Err(Ambiguous));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     http::{StatusCode, header},
     response::{Html, IntoResponse as _, Response},
     routing::get,
@@ -37,7 +37,9 @@ async fn home(State((face, _)): State<Shop>) -> Response {
 }
 
 /// Where a buyer goes on: the shop's own pay page while an order waits for its payment there.
-async fn go(State((face, service)): State<Shop>, Path(token): Path<String>) -> Response {
+async fn go(State((face, service)): State<Shop>, token: Result<Path<String>, PathRejection>) -> Response {
+    // What is no text is no token either.
+    let token = token.map(|Path(token)| token).unwrap_or_default();
     let session = match service.by_continue_token(&token).await {
         Ok(session) => session,
         Err(error) => {

@@ -13,6 +13,7 @@ mod bad_input;
 mod calls;
 mod demo_contract;
 mod journeys;
+mod known_faults;
 mod letters;
 mod negotiation;
 mod program;

@@ -1,7 +1,5 @@
 //! Retries: the same key is answered once and for all, also across a restart.
 
-use std::sync::Arc;
-
 use axum::http::Method;
 use serde_json::json;
 
@@ -53,61 +51,6 @@ async fn a_key_covers_one_session_and_one_operation() {
     let first = ucp.complete(&one, "success_token").await.expect(200);
     let second = ucp.complete(&two, "success_token").await.expect(200);
     assert_ne!(first.id(), second.id());
-}
-
-/// Requirements: U-050.
-#[tokio::test]
-async fn many_equal_completions_place_one_order() {
-    let app = Arc::new(TestApp::new().await);
-    let id = app.ucp().ready("bouquet_roses", 1).await;
-    app.shop_calls().await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..50 {
-        let (app, id) = (Arc::clone(&app), id.clone());
-        tasks.spawn(async move { app.ucp().key("k").complete(&id, "tok_slow").await });
-    }
-    let mut finished = Vec::new();
-    while let Some(reply) = tasks.join_next().await {
-        let reply = reply.unwrap();
-        match reply.status {
-            409 => assert_eq!(
-                (reply.text("/code"), reply.header("retry-after")),
-                ("idempotency_in_flight", Some("2"))
-            ),
-            _ if reply.text("/status") == "complete_in_progress" => {}
-            _ => finished.push(reply),
-        }
-    }
-    let last = app.ucp().key("k").complete(&id, "tok_slow").await.expect(200);
-    assert_eq!(last.text("/status"), "completed");
-    assert!(!finished.is_empty() && finished.iter().all(|reply| reply.bytes == last.bytes));
-    let posts = app.shop_calls().await.iter().filter(|call| call.ends_with("/checkout")).count();
-    assert_eq!(posts, 1, "one POST /checkout");
-}
-
-/// Requirements: D-15.
-#[tokio::test]
-async fn parallel_completions_under_different_keys_place_one_order() {
-    let app = Arc::new(TestApp::new().await);
-    let id = app.ucp().ready("bouquet_roses", 1).await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..20 {
-        let (app, id) = (Arc::clone(&app), id.clone());
-        tasks.spawn(async move { app.ucp().complete(&id, "success_token").await });
-    }
-    let mut completed = 0;
-    while let Some(reply) = tasks.join_next().await {
-        let reply = reply.unwrap();
-        match reply.status {
-            200 if reply.text("/status") == "completed" => completed += 1,
-            200 => assert_eq!(reply.text("/status"), "complete_in_progress"),
-            409 => assert_eq!(reply.text("/code"), "invalid_state"),
-            503 => assert_eq!(reply.header("retry-after"), Some("1")),
-            other => panic!("{other}: {}", reply.json),
-        }
-    }
-    assert_eq!(completed, 1);
-    assert_eq!(app.flower().orders().as_array().unwrap().len(), 1);
 }
 
 /// Requirements: U-049.

@@ -120,6 +120,12 @@ pub fn too_large() -> Answer {
     Failure::TooLarge.answer()
 }
 
+/// The answer to a body that broke off or is wrongly framed.
+#[must_use]
+pub fn body_broken() -> Answer {
+    Failure::BodyBroken.answer()
+}
+
 /// The answer to a request that broke the service.
 #[must_use]
 pub fn internal_error() -> Answer {

@@ -308,6 +308,12 @@ pub fn too_large_response(request_id: &str) -> Response {
     respond(flat(told(&Failure::TooLarge), None), request_id)
 }
 
+/// The answer to a body that broke off or is wrongly framed (400).
+#[must_use]
+pub fn unread_response(request_id: &str) -> Response {
+    respond(flat(told(&Failure::Unread), None), request_id)
+}
+
 /// The answer after a panic (500).
 #[must_use]
 pub fn internal_response(request_id: &str) -> Response {

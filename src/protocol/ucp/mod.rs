@@ -36,7 +36,7 @@ use crate::{
     platform::Platforms,
 };
 
-pub use errors::{internal_response, too_large_response};
+pub use errors::{internal_response, too_large_response, unread_response};
 pub use routes::router;
 
 /// The name of this protocol in [`RenderContext::protocol`], in echoes and before caller ids.

@@ -72,3 +72,25 @@ fn bad_input_of_any_kind_is_answered_in_the_protocols_form() {
     }
     runtime.block_on(async move { app.app.rest().await });
 }
+
+#[test]
+fn bad_input_of_tokens_leads_to_a_page_that_knows_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let app = runtime.block_on(TestApp::new());
+    let config = Config { cases: 200, failure_persistence: None, ..Config::default() };
+    let chance = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let bytes = proptest::collection::vec(any::<u8>(), 1..60);
+    let ran = TestRunner::new_with_rng(config, chance).run(&bytes, |bytes| {
+        let mut path = "/go/".to_owned();
+        for byte in bytes {
+            let _ = write!(path, "%{byte:02X}");
+        }
+        let page = runtime.block_on(app.get(&path));
+        prop_assert_eq!(page.status, 404);
+        prop_assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+        let known = runtime.block_on(app.get("/go/none"));
+        prop_assert_eq!(page.bytes, known.bytes, "what was asked for is not repeated");
+        Ok(())
+    });
+    ran.unwrap_or_else(|failure| panic!("{failure}"));
+}

@@ -3,8 +3,8 @@
 mod any;
 mod bodies;
 mod headers;
-mod known_faults;
 mod payments;
+mod wire;
 
 use std::fmt::Write as _;
 

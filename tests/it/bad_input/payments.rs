@@ -112,12 +112,6 @@ async fn bad_input_of_payments_places_no_order() {
     }
     nothing_ran(&app, known, "payments").await;
     assert_eq!(app.flower().orders(), json!([]));
-    let two = json!({"payment": {"instruments": [
-        {"id": "a", "handler_id": "mock_payment_handler", "type": "card", "credential": {"type": "token", "token": "fail_token"}},
-        {"id": "b", "handler_id": "mock_payment_handler", "type": "card", "selected": true, "credential": {"type": "token", "token": "success_token"}}]}});
-    let path = format!("/checkout-sessions/{ucp}/complete");
-    let paid = app.ucp().call(Method::POST, &path, Some(&two)).await.expect(200);
-    assert_eq!(paid.text("/status"), "completed", "A23: the selected one is charged");
 }
 
 /// A card number has no place in what is shown of an instrument either.
@@ -197,5 +191,3 @@ async fn bad_input_of_markup_stays_text() {
         assert!(!String::from_utf8_lossy(&page.bytes).contains(script));
     }
 }
-
-// Rows of the table of known faults.

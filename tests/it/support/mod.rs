@@ -7,6 +7,7 @@
 pub mod clients;
 pub mod program;
 mod record;
+pub mod sides;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -228,6 +229,16 @@ impl TestApp {
     /// How many sessions the gateway has ever made.
     pub fn sessions_made(&self) -> i64 {
         self.state(|state| state.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).unwrap())
+    }
+
+    /// The gateway's memory cannot be used any more: its claims are gone.
+    pub fn break_state(&self) {
+        self.state(|state| state.execute("ALTER TABLE claims RENAME TO claims_away", []).unwrap());
+    }
+
+    /// Undoes [`Self::break_state`].
+    pub fn mend_state(&self) {
+        self.state(|state| state.execute("ALTER TABLE claims_away RENAME TO claims", []).unwrap());
     }
 
     /// Looks into the file of the state, or bends it.
