@@ -6,6 +6,9 @@
 //! [`checkout`] `service` (turn, shop, commit).
 
 pub mod app;
+#[cfg(test)]
+#[path = "arbitrary_tests.rs"]
+mod arbitrary;
 pub mod checkout;
 pub mod clock;
 pub mod config;

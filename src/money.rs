@@ -237,6 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arbitrary;
 
     fn eur(minor: i64) -> Money {
         Money::new(minor, Currency::parse("EUR").unwrap())
@@ -267,6 +268,39 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn any_amount_is_read_within_the_range_or_refused(
+            text in prop_oneof![arbitrary::text(), "[+-]?[0-9]{0,22}", any::<i64>().prop_map(|n| n.to_string())],
+            shown in prop_oneof![0_u32..6, any::<u32>()], code in prop_oneof![Just("EUR"), Just("JPY"), Just("KWD"), Just("CLF")],
+        ) {
+            let currency = Currency::parse(code).unwrap();
+            if let Ok(money) = Money::from_shown(&text, shown, currency) {
+                prop_assert!(money.minor().unsigned_abs() <= MAX_MINOR.unsigned_abs());
+                prop_assert_eq!(money.to_shown(shown), text.trim().parse().ok());
+            }
+        }
+
+        #[test]
+        fn any_code_is_a_currency_or_none(code in prop_oneof![arbitrary::text(), "[A-Za-z]{3}"]) {
+            if let Ok(currency) = Currency::parse(&code) {
+                prop_assert_eq!(currency.code(), code.to_ascii_uppercase());
+                prop_assert!(currency.exponent() <= 4);
+            }
+        }
+
+        #[test]
+        fn sums_stay_in_range_or_are_refused(amounts in proptest::collection::vec(-MAX_MINOR..=MAX_MINOR, 0..6), weights in proptest::collection::vec(any::<u64>(), 1..9)) {
+            let exact: i128 = amounts.iter().map(|amount| i128::from(*amount)).sum();
+            let currency = eur(0).currency();
+            if let Ok(sum) = Money::sum(currency, amounts.iter().map(|amount| eur(*amount))) {
+                prop_assert_eq!(i128::from(sum.minor()), exact);
+                let parts = sum.split(&weights);
+                prop_assert_eq!(parts.iter().map(|part| part.minor()).sum::<i64>(), sum.minor());
+            }
+        }
+
         #[test]
         fn rescaling_round_trips(minor in -1_000_000_000_i64..1_000_000_000, shown in 0_u32..5) {
             if let Some(text) = eur(minor).to_shown(shown) {

@@ -282,10 +282,11 @@ fn toml_text(value: &serde_json::Value) -> String {
                 || value.as_array().is_some_and(|list| list.first().is_some_and(Value::is_object))
         };
         for (key, value) in map.iter().filter(|(_, value)| !is_table(value) && !value.is_null()) {
-            let _ = writeln!(out, "{key} = {value}");
+            let _ = writeln!(out, "{} = {}", name(key), scalar(value));
         }
         for (key, value) in map.iter().filter(|(_, value)| is_table(value)) {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let key = name(key);
+            let path = if path.is_empty() { key } else { format!("{path}.{key}") };
             if let Some(map) = value.as_object() {
                 let _ = writeln!(out, "\n[{path}]");
                 table(&path, map, out);
@@ -296,6 +297,16 @@ fn toml_text(value: &serde_json::Value) -> String {
             }
         }
     }
+    /// JSON's spelling is TOML's, but for DEL, which JSON leaves as it is.
+    fn scalar(value: &serde_json::Value) -> String {
+        value.to_string().replace('\u{7f}', "\\u007F")
+    }
+    /// A key, in quotes where it is not bare.
+    fn name(key: &str) -> String {
+        let bare =
+            !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if bare { key.to_owned() } else { scalar(&serde_json::Value::from(key)) }
+    }
     let mut out = String::new();
     if let Some(map) = value.as_object() {
         table("", map, &mut out);
@@ -305,7 +316,10 @@ fn toml_text(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arbitrary;
 
     const SHOP: &str = r#"
         [shops.main]
@@ -376,6 +390,40 @@ mod tests {
             "development",
         ] {
             assert!(keys.iter().any(|found| found == key), "{key} in {keys:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(96))]
+
+        #[test]
+        fn any_file_is_read_or_refused(
+            text in arbitrary::text(), at in 0_usize..600, key in "[a-z_.]{1,12}", value in "[ -~]{0,12}",
+        ) {
+            let mut bent: Vec<char> = SHOP.chars().collect();
+            bent.splice(at.min(bent.len()).., text.chars()).for_each(drop);
+            for text in [text, bent.into_iter().collect(), format!("{SHOP}\n{key} = {value}")] {
+                if let Ok(settings) = Settings::from_toml(&text) {
+                    let _ = settings.problems();
+                    prop_assert!(!settings.effective().contains("very_secret"));
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_printed_is_what_is_in_force(
+            name in "\\PC{1,8}", title in arbitrary::text(), host in arbitrary::text(), quantity in any::<u32>(),
+        ) {
+            let mut settings = Settings::from_toml(SHOP).unwrap();
+            let mut shop = settings.shops.remove("main").unwrap();
+            shop.title = Some(title);
+            shop.hosts = vec![host];
+            settings.shops.insert(name, shop);
+            settings.limits.quantity = quantity;
+            let printed = settings.effective();
+            let again = Settings::from_toml(&printed).map_err(|error| TestCaseError::fail(format!("{error}: {printed}")))?;
+            prop_assert_eq!(again.effective(), printed);
+            prop_assert_eq!(format!("{:?}", again.shops.keys()), format!("{:?}", settings.shops.keys()));
         }
     }
 }

@@ -157,10 +157,13 @@ pub fn canonical_json(body: Option<&serde_json::Value>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::arbitrary;
 
     fn same(left: &serde_json::Value, right: &serde_json::Value) -> bool {
         Fingerprint::of(b"s", &canonical_json(Some(left)))
@@ -191,7 +194,78 @@ mod tests {
         assert!(Key::parse(&"k".repeat(255)).is_some());
     }
 
+    /// The same meaning: numbers by their value, members in any order.
+    fn meaning(value: &Value) -> Value {
+        match value {
+            Value::Number(number) => json!(number.as_f64()),
+            Value::Array(items) => items.iter().map(meaning).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| (name.clone(), meaning(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The same value written otherwise: members the other way round, more blanks, whole numbers with a fraction.
+    fn respelled(value: &Value, out: &mut String) {
+        match value {
+            Value::Number(number) if number.is_i64() || number.is_u64() => {
+                write!(out, "{number}.0e0").unwrap();
+            }
+            Value::Array(items) => {
+                out.push_str("[ ");
+                for (at, item) in items.iter().enumerate() {
+                    out.push_str(if at == 0 { "" } else { " ,\n" });
+                    respelled(item, out);
+                }
+                out.push(']');
+            }
+            Value::Object(members) => {
+                out.push('{');
+                for (at, (name, item)) in members.iter().rev().enumerate() {
+                    out.push_str(if at == 0 { "\t" } else { "," });
+                    write!(out, "{} :", Value::from(name.as_str())).unwrap();
+                    respelled(item, out);
+                }
+                out.push('}');
+            }
+            other => out.push_str(&other.to_string()),
+        }
+    }
+
     proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn bodies_are_the_same_when_they_mean_the_same(left in arbitrary::json(), right in arbitrary::json()) {
+            prop_assert_eq!(same(&left, &right), meaning(&left) == meaning(&right));
+        }
+
+        #[test]
+        fn one_change_makes_another_body(value in arbitrary::json(), bent in arbitrary::bent(json!({"a": [1, {"b": null}], "c": "d"}))) {
+            let good = json!({"a": [1, {"b": null}], "c": "d"});
+            prop_assert_eq!(same(&good, &bent), meaning(&good) == meaning(&bent));
+            for (one, other) in [
+                (json!([value]), json!([value, value])),
+                (json!({"a": value}), json!({"b": value})),
+                (json!({"a": value, "b": null}), json!({"a": value})),
+            ] {
+                prop_assert!(!same(&one, &other), "{} {}", one, other);
+            }
+        }
+
+        #[test]
+        fn spelling_never_counts(value in arbitrary::json()) {
+            let mut text = String::new();
+            respelled(&value, &mut text);
+            let read: Value = serde_json::from_str(&text).unwrap();
+            prop_assert!(same(&value, &read), "{}", text);
+            // The canonical form is its own.
+            let canonical = canonical_json(Some(&value));
+            let again: Value = serde_json::from_slice(&canonical).unwrap();
+            prop_assert_eq!(canonical_json(Some(&again)), canonical);
+        }
+
         /// Requirements: U-053, A-027.
         #[test]
         fn scopes_differ_when_any_part_does(parts in proptest::array::uniform5("[a-c:/]{0,4}"), at in 0_usize..5, other in "[a-c:/]{0,4}") {

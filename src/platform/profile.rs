@@ -214,7 +214,10 @@ pub fn full_profile(version: &str, webhook_url: Option<&str>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arbitrary;
 
     #[test]
     fn the_full_profile_is_a_profile() {
@@ -314,5 +317,27 @@ mod tests {
         });
         let profile = Profile::read(&document).unwrap();
         assert_eq!(profile.instruments.keys().collect::<Vec<_>>(), ["a.one"]);
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn any_document_is_a_profile_or_refused(
+            document in prop_oneof![
+                4 => arbitrary::bent(full_profile("2026-04-08", Some("https://a.example/hook"))),
+                1 => arbitrary::json(),
+            ],
+        ) {
+            match Profile::read(&document) {
+                Ok(profile) => {
+                    prop_assert!(is_date(&profile.version));
+                    let versions = profile.capabilities.values().flatten().map(|entry| entry.version.as_str());
+                    prop_assert!(versions.into_iter().all(is_date));
+                }
+                Err(Error::Malformed(what)) => prop_assert!(arbitrary::is_short_and_plain(&what, 120), "{}", what),
+                Err(other) => prop_assert!(false, "{other:?}"),
+            }
+        }
     }
 }

@@ -135,6 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arbitrary;
 
     #[test]
     fn refuses_what_two_readers_would_read_differently() {
@@ -157,7 +158,56 @@ mod tests {
         assert_eq!(parse(b"[[[9007199254740991]]]", 3).unwrap().to_string(), "[[[9007199254740991]]]");
     }
 
+    /// How deep a value is nested.
+    fn depth(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+            Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn what_is_written_is_read_up_to_the_depth(value in arbitrary::json(), most in 0_usize..6, pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            match parse(text.unwrap().as_bytes(), most) {
+                Ok(read) => prop_assert!(read == value && depth(&value) <= most),
+                Err(error) => {
+                    prop_assert!(depth(&value) > most, "{}", error);
+                    prop_assert!(error.message.contains("too deep"));
+                }
+            }
+        }
+
+        #[test]
+        fn a_name_that_comes_twice_is_refused_at_any_depth(
+            value in arbitrary::json(), name in arbitrary::text(), around in 0_usize..8,
+        ) {
+            let name = Value::from(name);
+            let (open, close) = ("[{\"a\":".repeat(around), "}]".repeat(around));
+            let twice = format!("{open}{{{name}:{value},\"\\u0000other\":1,{name}:{value}}}{close}");
+            prop_assert!(parse(twice.as_bytes(), 100).is_err());
+        }
+
+        #[test]
+        fn numbers_beyond_a_double_are_refused(digits in "[1-9][0-9]{16,400}", negative: bool) {
+            let text = format!("{}{digits}", if negative { "-" } else { "" });
+            if let Ok(read) = parse(text.as_bytes(), 1) {
+                // Beyond 64 bits it is a float, told as such.
+                prop_assert!(digits.len() > 18 && read.is_f64(), "{}", read);
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_word_of_it(text in arbitrary::text()) {
+            if let Err(error) = parse(text.as_bytes(), 4) {
+                prop_assert!(arbitrary::is_short_and_plain(&error.message, 120), "{}", error);
+            }
+        }
+
         #[test]
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&bytes, 32);

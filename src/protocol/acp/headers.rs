@@ -77,10 +77,12 @@ pub(super) fn key(headers: &HeaderMap, policy: Policy) -> Result<Option<Key>, Fa
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::{idempotency::policy::ACP_2026_04_17, protocol::acp::samples};
+    use crate::{arbitrary, idempotency::policy::ACP_2026_04_17, protocol::acp::samples};
 
     fn with(name: &HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -153,5 +155,35 @@ mod tests {
         }
         let free = Policy { key_required: false, ..policy };
         assert!(matches!(key(&HeaderMap::new(), free), Ok(None)));
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn any_headers_are_read_or_refused(values in proptest::collection::vec(arbitrary::header_line(), 0..3)) {
+            let lines = |name: &HeaderName| {
+                let mut headers = HeaderMap::new();
+                for value in &values {
+                    headers.append(name.clone(), HeaderValue::from_bytes(value).unwrap());
+                }
+                headers
+            };
+            let only = match values.as_slice() {
+                [one] => std::str::from_utf8(one).ok().filter(|text| text.is_ascii()).map(str::trim),
+                _ => None,
+            };
+            prop_assert!(caller(&samples::face(), &lines(&header::AUTHORIZATION)).is_err());
+            let said = version(&lines(&API_VERSION));
+            prop_assert_eq!(said.is_ok(), only.and_then(Version::parse).is_some());
+            let essence = only.and_then(|text| text.split(';').next()).map(str::trim);
+            let json = essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+            prop_assert_eq!(media_type(&lines(&header::CONTENT_TYPE)).is_ok(), json);
+            match key(&lines(&IDEMPOTENCY_KEY), ACP_2026_04_17) {
+                Ok(key) => prop_assert_eq!(key.as_ref().map(Key::as_str), only),
+                Err(Failure::KeyMissing) => prop_assert!(values.is_empty()),
+                Err(_) => prop_assert!(only.and_then(Key::parse).is_none()),
+            }
+        }
     }
 }

@@ -72,7 +72,11 @@ pub(crate) fn content_type(headers: &HeaderMap) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arbitrary;
 
     fn headers(lines: &[(&HeaderName, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
@@ -147,5 +151,74 @@ mod tests {
         assert!(content_type(&HeaderMap::new()).is_ok());
         let json = (&header::CONTENT_TYPE, "application/json");
         assert!(content_type(&headers(&[json, json])).is_err(), "two readers might read it differently");
+    }
+
+    fn lines(name: &HeaderName, values: &[Vec<u8>]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for value in values {
+            map.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        map
+    }
+
+    fn any_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        proptest::collection::vec(arbitrary::header_line(), 0..3)
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn any_agent_is_read_or_refused(values in any_lines()) {
+            if let Ok(url) = agent(&lines(&UCP_AGENT, &values)) {
+                prop_assert!(url.is_ascii() && !url.contains(char::is_control));
+            }
+        }
+
+        #[test]
+        fn a_quoted_profile_comes_back_whatever_stands_around_it(
+            url in "[ -~]{0,40}", before in "[a-o][a-z0-9_]{0,5}(=(1|-2\\.5|\"x,y\"|\\?1|:aGk=:|\\(a b\\);q))?",
+            after in "[q-z]{1,3}(=tok)?", blanks in "[ \t]{0,3}", parameter in "(;v=\"1\")?",
+        ) {
+            let quoted = url.replace('\\', "\\\\").replace('"', "\\\"");
+            let line = format!("{before}{blanks},{blanks}profile=\"{quoted}\"{parameter}{blanks},{blanks}{after}");
+            prop_assert_eq!(agent(&lines(&UCP_AGENT, &[line.into_bytes()])).unwrap(), url);
+        }
+
+        #[test]
+        fn a_key_is_one_line_of_printable_ascii(values in any_lines()) {
+            let fits = |value: &[u8]| {
+                (1..=255).contains(&value.len()) && value.iter().all(|byte| (b'!'..=b'~').contains(byte))
+            };
+            match (idempotency_key(&lines(&IDEMPOTENCY_KEY, &values)), values.as_slice()) {
+                (Ok(None), []) | (Err(_), [_, _, ..]) => {}
+                (Ok(Some(key)), [one]) => prop_assert!(fits(one) && key.as_str().as_bytes() == one.as_slice()),
+                (Err(_), [one]) => prop_assert!(!fits(one)),
+                (other, _) => prop_assert!(false, "{other:?}"),
+            }
+        }
+
+        #[test]
+        fn a_request_id_can_always_be_sent_back(values in any_lines()) {
+            let id = request_id(&lines(&REQUEST_ID, &values));
+            prop_assert!((1..=MAX_REQUEST_ID).contains(&id.len()));
+            prop_assert!(HeaderValue::try_from(id.as_str()).is_ok_and(|value| value.to_str().is_ok()));
+        }
+
+        #[test]
+        fn json_is_json_in_any_case_and_with_any_parameter(
+            values in any_lines(), upper in any::<u16>(), parameter in "( ?; ?[a-z]{1,6}=[a-z0-9-]{1,8}){0,2}",
+        ) {
+            let name = "application/json".chars().enumerate();
+            let name: String = name
+                .map(|(at, c)| if upper >> at & 1 == 1 { c.to_ascii_uppercase() } else { c })
+                .collect();
+            let json = format!("{name}{parameter}").into_bytes();
+            prop_assert!(content_type(&lines(&header::CONTENT_TYPE, &[json])).is_ok());
+            if content_type(&lines(&header::CONTENT_TYPE, &values)).is_ok() {
+                let said = values.first().map_or(Vec::new(), |line| line.to_ascii_lowercase());
+                prop_assert!(values.is_empty() || said.trim_ascii().starts_with(b"application/json"));
+            }
+        }
     }
 }

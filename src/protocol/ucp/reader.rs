@@ -22,6 +22,8 @@ pub(crate) struct Node<'a> {
 
 /// Longest id of any kind.
 const MAX_ID: usize = 255;
+/// Longest name of a member that a refusal repeats.
+const MAX_NAME: usize = 64;
 
 impl<'a> Node<'a> {
     /// The whole body.
@@ -44,15 +46,21 @@ impl<'a> Node<'a> {
         self.object().map(|_| ())
     }
 
+    /// The path of a member whose name is the caller's own. A name that is long or cannot be printed is not
+    /// repeated: the object is the place then.
+    fn below(&self, name: &str) -> String {
+        if name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+            return self.path.clone();
+        }
+        format!("{}['{}']", self.path, name.replace('\\', "\\\\").replace('\'', "\\'"))
+    }
+
     /// The members of an object, by name.
     pub(crate) fn members(&self) -> Result<Vec<(&'a str, Self)>, Refusal> {
         let object = self.object()?;
         Ok(object
             .iter()
-            .map(|(name, value)| {
-                let path = format!("{}['{}']", self.path, name.replace('\\', "\\\\").replace('\'', "\\'"));
-                (name.as_str(), Self { value, path })
-            })
+            .map(|(name, value)| (name.as_str(), Self { value, path: self.below(name) }))
             .collect())
     }
 

@@ -277,6 +277,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arbitrary;
 
     fn parsed(text: &str) -> Result<Recording, Error> {
         parse(Path::new("some/shop.har"), text.as_bytes())
@@ -327,7 +328,37 @@ mod tests {
         assert!(text.contains("some/shop.har is not a HAR 1.2 file: log: missing field `entries`"), "{text}");
     }
 
+    fn good() -> Value {
+        serde_json::json!({"log": {"version": "1.2", "creator": {}, "_tillgate": {"stand_ins": ["x@scrubbed.invalid"]},
+        "entries": [
+            {"comment": "one", "request": {"method": "GET", "url": "https://shop.example.com/wp-json/", "headers": []},
+                "response": {"status": 200, "headers": [{"name": "A", "value": "b"}], "content": {"text": "{}"}}},
+            {"request": {"method": "POST", "url": "https://shop.example.com/x", "postData": {"text": "{}"}},
+                "response": {"status": 0, "content": {"text": "aGk=", "encoding": "base64"}}},
+        ]}})
+    }
+
     proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn a_bent_file_is_read_whole_or_refused(har in arbitrary::bent(good())) {
+            if let Ok(read) = parsed(&har.to_string()) {
+                prop_assert_eq!(read.entries.len(), har["log"]["entries"].as_array().unwrap().len());
+                for (at, entry) in read.entries.iter().enumerate() {
+                    prop_assert!(entry.number == at && matches!(entry.status, 0 | 200..=599));
+                }
+                prop_assert!(read.stand_ins.iter().all(|text| !text.is_empty()));
+            }
+        }
+
+        #[test]
+        fn bodies_come_back_as_they_were(body in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let text = data_encoding::BASE64.encode(&body);
+            let read = with_response(&format!(r#"{{"status":200,"content":{{"text":"{text}","encoding":"base64"}}}}"#));
+            prop_assert_eq!(&read.unwrap().entries[0].body, &body);
+        }
+
         #[test]
         fn reading_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = parse(Path::new("x.har"), &bytes);

@@ -74,7 +74,10 @@ pub(super) fn title(name: &str, values: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arbitrary;
 
     #[test]
     fn entities_are_decoded_once() {
@@ -102,5 +105,41 @@ mod tests {
         assert_eq!(title("Tee", &[]), "Tee");
         assert_eq!(title("Tee", &[""]), "Tee");
         assert_eq!(title("Shirt XL", &["L"]), "Shirt XL - L");
+    }
+
+    fn collapsed(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn html() -> impl Strategy<Value = String> {
+        let part = prop_oneof!["<[a-z/!?]{0,3}[ -~]{0,6}>?", "&[#a-zA-Z0-9]{0,8};?", arbitrary::text()];
+        proptest::collection::vec(part, 0..6).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn what_was_encoded_once_is_read_as_it_was(text in arbitrary::text()) {
+            let once = html_escape::encode_text(&text);
+            prop_assert_eq!(plain(&once), collapsed(&text));
+            prop_assert_eq!(decoded(&once), text.as_str());
+            // Encoded twice it is decoded once.
+            prop_assert_eq!(plain(&html_escape::encode_text(&once)), collapsed(&once));
+        }
+
+        #[test]
+        fn any_html_becomes_one_trimmed_line(text in html()) {
+            let line = plain(&text);
+            prop_assert_eq!(&collapsed(&line), &line);
+            prop_assert!(title(&text, &[&text]).starts_with(&line));
+        }
+
+        #[test]
+        fn tags_leave_nothing_of_themselves(before in "[a-z ]{0,6}", name in "[a-z]{1,5}", inside in "[ a-z=\"']{0,12}", after in "[a-z ]{0,6}") {
+            let line = plain(&format!("{before}<{name} {inside}>{after}</{name}>"));
+            let (split, joined) = (collapsed(&format!("{before} {after}")), collapsed(&format!("{before}{after}")));
+            prop_assert!(line == split || line == joined, "{}", line);
+        }
     }
 }

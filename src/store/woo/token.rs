@@ -51,7 +51,10 @@ pub(super) fn renewed(asked: &CartHandle, token: Option<&str>, wrote: bool) -> R
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arbitrary;
 
     const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ1c2VyX2lkIjoidF8yYjBiMDhjMjFhOGZiMWUyNGE3ZTkwZTJlYmU2NjMiLCJleHAiOjE3OTYyMzM4ODUsImlzcyI6InN0b3JlLWFwaSIsImlhdCI6MTc5NjA2MTA4NX0.qPUtM4s_Q73_RP1QDMdeZSrahttFs8y9ZsBwriNxH5Y";
 
@@ -71,5 +74,26 @@ mod tests {
         let other = CartHandle { identity: "t_other".to_owned(), ..mine.clone() };
         assert!(matches!(renewed(&other, Some(TOKEN), true), Err(Error::CartGone)));
         assert!(matches!(renewed(&mine, None, true), Err(Error::Unintelligible { wrote: true, .. })));
+    }
+
+    proptest! {
+        #![proptest_config(arbitrary::config(256))]
+
+        #[test]
+        fn any_text_is_a_token_or_none(text in prop_oneof![arbitrary::text(), "[A-Za-z0-9_=-]{0,20}(\\.[A-Za-z0-9_=-]{0,40}){0,4}"]) {
+            if let Some(id) = identity(&text) {
+                prop_assert!(!id.is_empty());
+            }
+        }
+
+        #[test]
+        fn the_identity_is_the_claim_whatever_stands_beside_it(
+            id in "\\PC{1,20}", claims in arbitrary::json(), padded: bool, head in "[A-Za-z0-9_-]{0,9}",
+        ) {
+            let claims = serde_json::json!({"exp": 1, "other": claims, "user_id": id}).to_string();
+            let encoding = if padded { data_encoding::BASE64URL } else { data_encoding::BASE64URL_NOPAD };
+            let token = format!("{head}.{}.c2ln", encoding.encode(claims.as_bytes()));
+            prop_assert_eq!(identity(&token), Some(id));
+        }
     }
 }

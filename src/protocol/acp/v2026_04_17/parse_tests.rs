@@ -1,7 +1,8 @@
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{checkout::ids::SessionId, protocol::acp::samples};
+use crate::{arbitrary, checkout::ids::SessionId, protocol::acp::samples};
 
 fn base() -> Value {
     json!({"line_items": [{"id": "4711"}], "currency": "EUR", "capabilities": {}})
@@ -280,5 +281,66 @@ fn a_cancel_may_say_why() {
     ] {
         let want = ("invalid_type", format!("$.intent_trace{param}"));
         assert_eq!(refused(write(), &json!({ "intent_trace": trace })), want);
+    }
+}
+
+/// Everything that a body may say, of any operation.
+fn everything() -> Value {
+    let address = json!({"name": "Ada Byron", "line_one": "12 Main Street", "city": "Springfield", "state": "CA",
+        "country": "US", "postal_code": "90210"});
+    json!({
+        "line_items": [{"id": "4711", "quantity": 2}, {"item": {"id": "12"}}], "currency": "EUR",
+        "capabilities": {"interventions": {"supported": ["3ds"]}, "extensions": ["discount"]},
+        "buyer": {"email": "ada@example.org", "first_name": "Ada", "last_name": "Byron", "phone_number": "+1202"},
+        "fulfillment_details": {"name": "Ada", "email": "ada@example.org", "address": address},
+        "selected_fulfillment_options": [{"type": "shipping", "option_id": "std", "item_ids": ["4711"]}],
+        "discounts": {"codes": ["10OFF"]}, "order_notes": "ring\ntwice", "locale": "en-US", "metadata": {"a": {"b": [1]}},
+        "payment_data": {"handler_id": "mock_payment_handler", "instrument": {"type": "card",
+            "credential": {"type": "spt", "token": "hidden-token"}}, "billing_address": address},
+        "intent_trace": {"reason_code": "price_sensitivity"},
+        "affiliate_attribution": {"provider": "p", "token": "t"},
+    })
+}
+
+proptest! {
+    #![proptest_config(arbitrary::config(512))]
+
+    #[test]
+    fn any_body_is_read_within_the_limits_or_refused_in_place(
+        body in prop_oneof![4 => arbitrary::bent(everything()), 1 => arbitrary::json()], which in 0..4,
+    ) {
+        let face = samples::face();
+        let id = SessionId::new("chk_1");
+        let write = match which {
+            0 => Write::Create,
+            1 => Write::Update(id),
+            2 => Write::Complete(id),
+            _ => Write::Cancel(id),
+        };
+        match parse(&face, write, Some(&body)) {
+            Err(form) => {
+                prop_assert!(form.param.starts_with('$') && arbitrary::is_short_and_plain(&form.param, 300), "{form:?}");
+            }
+            Ok((Command::Create(change) | Command::Update(_, change), details)) => {
+                if let Patch::Set(lines) = &change.lines {
+                    prop_assert!(lines.len() <= face.max_lines);
+                    for line in lines {
+                        prop_assert!((1..=face.max_quantity).contains(&line.quantity));
+                        prop_assert!(!line.item.trim().is_empty() && !line.item.contains(char::is_control));
+                    }
+                    // Each item can be pointed at.
+                    for at in 0..lines.len() {
+                        let place = item_path(&details, at);
+                        let pointer = place.trim_start_matches('$').replace('[', "/").replace(']', "").replace('.', "/");
+                        prop_assert!(body.pointer(&pointer).is_some_and(Value::is_string), "{}", place);
+                    }
+                }
+                prop_assert!(!format!("{change:?}").contains("hidden-token"), "a credential is kept");
+            }
+            Ok((Command::Complete(_, completion), _)) => {
+                prop_assert!(completion.instrument.is_some());
+            }
+            Ok((Command::Cancel(_), _)) => prop_assert!(body.is_object()),
+        }
     }
 }

@@ -260,8 +260,12 @@ fn context(node: &Node<'_>, face: &ShopFace) -> Result<(Map<String, Value>, Vec<
     if let Some(list) = node.member("eligibility")? {
         let values = list.items(MAX_CLAIMS)?;
         let values = values.iter().map(|value| value.text(MAX_HINT)).collect::<Result<Vec<_>, _>>()?;
-        // What is no reverse-domain name names no claim at all, and may not be repeated.
-        let values: Vec<String> = values.into_iter().filter(|value| is_reverse_domain(value)).collect();
+        // What is no reverse-domain name names no claim at all, and may not be repeated. A claim counts once.
+        let mut known = std::collections::BTreeSet::new();
+        let values: Vec<String> = values
+            .into_iter()
+            .filter(|value| is_reverse_domain(value) && known.insert(value.clone()))
+            .collect();
         claims = (0..values.len()).collect();
         echo.insert("eligibility".into(), json!(values));
     }

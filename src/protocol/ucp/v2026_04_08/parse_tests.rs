@@ -1,4 +1,7 @@
+use proptest::prelude::*;
+
 use super::{super::super::samples, *};
+use crate::arbitrary;
 
 fn change(operation: Operation, body: &Value) -> Result<Change, Refusal> {
     parse_change(&samples::face(), &samples::negotiated(), operation, body)
@@ -235,4 +238,101 @@ fn only_what_an_answer_may_show_is_repeated() {
     let display = echo.to_string();
     assert!(display.contains("visa") && display.contains("2030"), "{display}");
     assert!(!display.contains("\"12\"") && !display.contains("no address"), "{display}");
+}
+
+#[test]
+fn a_claim_counts_once_and_only_what_may_be_a_claim_is_repeated() {
+    let claims = json!(["org.example.gold", "gold", "org.example.gold", "org.example.silver"]);
+    let body = json!({"line_items": line(), "context": {"eligibility": claims}});
+    let change = change(Operation::Create, &body).unwrap();
+    assert_eq!(change.claims, [0, 1]);
+    let (_, echo) = change.echo.unwrap();
+    assert_eq!(echo["context"]["eligibility"], json!(["org.example.gold", "org.example.silver"]));
+}
+
+#[test]
+fn a_refusal_repeats_no_long_or_unprintable_name() {
+    for name in ["x".repeat(5_000), "a\u{0}b".to_owned(), "'\\".to_owned(), "utm_source".to_owned()] {
+        let refusal =
+            change(Operation::Create, &json!({"line_items": line(), "attribution": {&name: 5}})).unwrap_err();
+        assert!(refusal.path.starts_with("$.attribution"), "{}", refusal.path);
+        assert!(arbitrary::is_short_and_plain(&refusal.message, 200), "{}", refusal.message);
+        assert!(arbitrary::is_short_and_plain(&refusal.path, 200), "{}", refusal.path);
+    }
+}
+
+/// Everything that a body may say.
+fn everything() -> Value {
+    json!({
+        "line_items": [{"id": "li_1", "item": {"id": "roses"}, "quantity": 2, "parent_id": "li_2"}],
+        "buyer": {"first_name": "Ada", "last_name": "Byron", "email": "ada@example.org", "phone_number": "+1202",
+            "consent": {"marketing": true, "analytics": false}},
+        "fulfillment": {"methods": [{"type": "shipping", "line_item_ids": ["li_1"], "selected_destination_id": "home",
+            "destinations": [{"id": "home", "street_address": "12 Main Street", "address_locality": "Springfield",
+                "address_region": "CA", "postal_code": "90210", "address_country": "us"}],
+            "groups": [{"selected_option_id": "std"}]}]},
+        "discounts": {"codes": ["10OFF", "A"]},
+        "context": {"address_country": "US", "intent": "a gift", "language": "en", "currency": "EUR",
+            "eligibility": ["org.example.gold"]},
+        "payment": {"instruments": [{"id": "pi_1", "handler_id": "mock_payment_handler", "type": "card", "selected": true,
+            "display": {"brand": "visa", "last_digits": "4242", "expiry_year": 2030},
+            "credential": {"type": "token", "token": "hidden-token"}, "billing_address": {"postal_code": "1"}}]},
+        "signals": {"dev.ucp.buyer_ip": "1.2.3.4"}, "attribution": {"utm_source": "x"},
+    })
+}
+
+fn is_told_well(refusal: &Refusal) -> bool {
+    refusal.path.starts_with('$')
+        && arbitrary::is_short_and_plain(&refusal.path, 300)
+        && arbitrary::is_short_and_plain(&refusal.message, 400)
+}
+
+proptest! {
+    #![proptest_config(arbitrary::config(512))]
+
+    #[test]
+    fn any_change_is_read_within_the_limits_or_refused_in_place(
+        body in prop_oneof![4 => arbitrary::bent(everything()), 1 => arbitrary::json()], creates: bool,
+    ) {
+        let face = samples::face();
+        let operation = if creates { Operation::Create } else { Operation::Update };
+        match change(operation, &body) {
+            Err(refusal) => prop_assert!(is_told_well(&refusal), "{refusal:?}"),
+            Ok(read) => {
+                let Patch::Set(lines) = &read.lines else { panic!("{body}") };
+                prop_assert!(lines.len() <= face.max_lines && !(creates && lines.is_empty()));
+                for line in lines {
+                    prop_assert!((1..=face.max_quantity).contains(&line.quantity));
+                    prop_assert!(arbitrary::is_short_and_plain(&line.item, 255) && !line.item.trim().is_empty());
+                }
+                if let Patch::Set(codes) = &read.codes {
+                    prop_assert!(codes.len() <= MAX_CODES);
+                    prop_assert!(codes.iter().all(|code| arbitrary::is_short_and_plain(code, MAX_CODE)));
+                }
+                if let Patch::Set(list) = &read.destinations {
+                    let ids: std::collections::BTreeSet<_> = list.list.iter().map(|place| &place.id).collect();
+                    prop_assert!(list.list.len() <= MAX_DESTINATIONS && ids.len() == list.list.len());
+                }
+                prop_assert!(!format!("{read:?}").contains("hidden-token"), "a credential is kept");
+                // Reading it again gives the same.
+                prop_assert_eq!(format!("{:?}", change(operation, &body).unwrap()), format!("{read:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn any_completion_is_read_or_refused_in_place(
+        body in prop_oneof![4 => arbitrary::bent(everything()), 1 => arbitrary::json()],
+    ) {
+        match parse_completion(&samples::face(), &body) {
+            Err(refusal) => prop_assert!(is_told_well(&refusal), "{refusal:?}"),
+            Ok(read) => {
+                let instruments = body.pointer("/payment/instruments").and_then(Value::as_array);
+                if let Some(instrument) = read.instrument {
+                    let sent = instruments.into_iter().flatten().any(|sent| sent["credential"] == instrument.credential);
+                    prop_assert!(sent && instrument.credential["type"].is_string(), "{instrument:?}");
+                }
+            }
+        }
+    }
 }
