@@ -124,6 +124,7 @@ fn chunked(side: Side, chunks: &str) -> String {
     format!("{}Transfer-Encoding: chunked\r\n\r\n{chunks}", head(side, side.root()))
 }
 
+/// Requirements: U-043, U-047.
 #[tokio::test]
 async fn bad_input_of_framing() {
     let wire = Wire::new().await;

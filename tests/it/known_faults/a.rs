@@ -12,6 +12,7 @@ use crate::support::{
 
 const CHECKOUT: &str = "dev.ucp.shopping.checkout";
 
+/// Requirements: U-080.
 #[tokio::test]
 async fn a3_a_foreign_currency_is_never_taken_over() {
     let app = TestApp::new().await;
@@ -41,6 +42,7 @@ async fn a3_a_foreign_currency_is_never_taken_over() {
     assert_eq!(refused.text("/param"), "$.line_items[0].id");
 }
 
+/// Requirements: U-024, U-027, A-004, A-005.
 #[tokio::test]
 async fn a4_an_unknown_version_is_told_the_same_everywhere() {
     let app = TestApp::new().await;
@@ -66,6 +68,7 @@ async fn a4_an_unknown_version_is_told_the_same_everywhere() {
     assert_eq!((app.sessions_made(), app.shop_calls().await.len()), (0, 0));
 }
 
+/// Requirements: U-004, U-005, U-057.
 #[tokio::test]
 async fn a5_profiles_are_cached_handlers_shown_and_messages_have_codes() {
     let app = TestApp::new().await;
@@ -95,6 +98,7 @@ async fn a5_profiles_are_cached_handlers_shown_and_messages_have_codes() {
     }
 }
 
+/// Requirements: U-033, U-046.
 #[tokio::test]
 async fn a8_outcomes_of_business_are_no_http_errors() {
     let app = TestApp::new().await;
@@ -146,6 +150,7 @@ async fn a9_two_changes_at_once_end_as_if_one_came_after_the_other() {
     }
 }
 
+/// Requirements: U-018.
 #[tokio::test]
 async fn a11_a_profile_is_found_behind_odd_spacing() {
     let app = TestApp::new().await;
@@ -158,6 +163,7 @@ async fn a11_a_profile_is_found_behind_odd_spacing() {
     }
 }
 
+/// Requirements: U-029, U-035.
 #[tokio::test]
 async fn a11_a_profile_of_any_kind_is_negotiated_with() {
     let app = TestApp::new().await;
@@ -210,6 +216,7 @@ async fn a16_a_lost_answer_is_found_again() {
 }
 
 /// What the shop shows with 2, 0 or 3 decimals is the same amount of the currency's own minor unit.
+/// Requirements: U-079.
 #[tokio::test]
 async fn a17_amounts_follow_the_minor_unit_and_are_scaled_once() {
     for (code, decimals, unit) in [
@@ -254,6 +261,7 @@ async fn a17_amounts_follow_the_minor_unit_and_are_scaled_once() {
     }
 }
 
+/// Requirements: U-028.
 #[tokio::test]
 async fn a20_the_version_is_the_same_wherever_it_is_told() {
     let app = TestApp::new().await;
@@ -277,6 +285,7 @@ async fn a20_the_version_is_the_same_wherever_it_is_told() {
     create_with(&app, Acp, "api-version", &[spoken]).await.expect(201);
 }
 
+/// Requirements: U-072.
 #[tokio::test]
 async fn a21_the_address_reaches_the_shop_and_the_order_has_an_absolute_link() {
     let app = TestApp::new().await;
@@ -322,6 +331,7 @@ async fn a23_the_selected_instrument_is_charged() {
     }
 }
 
+/// Requirements: U-023.
 #[tokio::test]
 async fn a23_a_profile_that_cannot_be_had_is_told_as_such() {
     let app = TestApp::new().await;

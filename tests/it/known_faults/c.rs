@@ -17,6 +17,7 @@ use crate::support::{
     sides::{Acp, BOTH, Ucp, basket, orders},
 };
 
+/// Requirements: U-050.
 #[tokio::test]
 async fn c1_many_equal_completions_place_one_order() {
     let app = Arc::new(TestApp::new().await);
@@ -77,6 +78,7 @@ async fn c5_a_claim_of_a_dead_process_is_freed_by_the_next_start() {
 }
 
 /// Over UCP a repeat is the same to the byte, and nothing more is said of it.
+/// Requirements: U-050.
 #[tokio::test]
 async fn c6_a_repeat_is_marked_where_the_protocol_has_a_mark() {
     let app = TestApp::new().await;
@@ -119,6 +121,7 @@ async fn c10_a_key_is_taken_as_it_is_sent() {
 }
 
 /// Without its memory the gateway does nothing that needs protection.
+/// Requirements: U-052.
 #[tokio::test]
 async fn c11_without_its_state_it_refuses_and_the_shop_hears_nothing() {
     let app = TestApp::new().await;

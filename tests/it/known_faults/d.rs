@@ -11,6 +11,7 @@ use crate::support::{TestApp, clients::lines, listen};
 
 /// The same answer for every address that is not asked, and for every way in which asking fails: it tells nothing
 /// of the network behind the gateway.
+/// Requirements: U-019, U-023.
 #[tokio::test]
 async fn d9_every_address_that_may_not_be_asked_looks_the_same() {
     let app = TestApp::new().await;

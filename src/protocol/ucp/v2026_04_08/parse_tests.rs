@@ -240,6 +240,7 @@ fn only_what_an_answer_may_show_is_repeated() {
     assert!(!display.contains("\"12\"") && !display.contains("no address"), "{display}");
 }
 
+/// Requirements: U-084.
 #[test]
 fn a_claim_counts_once_and_only_what_may_be_a_claim_is_repeated() {
     let claims = json!(["org.example.gold", "gold", "org.example.gold", "org.example.silver"]);
