@@ -83,18 +83,23 @@ struct Ambiguous;
 fn host_of(request: &Request) -> Result<Option<String>, Ambiguous> {
     let mut lines = request.headers().get_all(header::HOST).iter();
     let (line, second) = (lines.next(), lines.next());
-    let absolute = request.uri().authority().map(axum::http::uri::Authority::as_str);
+    let absolute = request.uri().host();
     if second.is_some() || (line.is_none() && absolute.is_none() && request.version() == Version::HTTP_11) {
         return Err(Ambiguous);
     }
-    let authority = absolute.or_else(|| line.and_then(|value| value.to_str().ok()));
-    let without_user =
-        authority.map(|authority| authority.rsplit_once('@').map_or(authority, |(_, host)| host));
-    let name = without_user.and_then(|authority| match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next(),
-        None => Some(authority.rsplit_once(':').map_or(authority, |(name, _)| name)),
-    });
+    let name = match absolute {
+        Some(host) => Some(host.trim_start_matches('[').trim_end_matches(']')),
+        None => line.and_then(|value| value.to_str().ok()).and_then(without_port),
+    };
     Ok(name.map(str::to_ascii_lowercase))
+}
+
+/// The name in a `Host` line.
+fn without_port(host: &str) -> Option<&str> {
+    match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next(),
+        None => Some(host.rsplit_once(':').map_or(host, |(name, _)| name)),
+    }
 }
 
 fn shop_router(shop: &ShopRoutes, body_bytes: usize, tasks: &TaskTracker) -> Router {
@@ -159,7 +164,9 @@ mod tests {
     fn an_absolute_target_says_the_host_and_two_lines_say_nothing() {
         let told = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(asked("http://a.example:80/x", &["b.example"]), told("a.example"));
-        assert_eq!(asked("http://me@a.example/x", &[]), told("a.example"));
+        assert_eq!(asked("http://me@A.example/x", &[]), told("a.example"));
+        assert_eq!(asked("http://[::1]:80/x", &[]), told("::1"));
+        assert_eq!(asked("/x", &["me@a.example"]), told("me@a.example"), "a name that no shop has");
         assert_eq!(asked("/x", &["a.example", "a.example"]), Err(Ambiguous));
         assert_eq!(asked("http://a.example/x", &["a.example", "b.example"]), Err(Ambiguous));
         assert_eq!(asked("/x", &[]), Err(Ambiguous));
