@@ -421,7 +421,8 @@ mod tests {
             settings.shops.insert(name, shop);
             settings.limits.quantity = quantity;
             let printed = settings.effective();
-            let again = Settings::from_toml(&printed).map_err(|error| TestCaseError::fail(format!("{error}: {printed}")))?;
+            let again = Settings::from_toml(&printed);
+            let again = again.map_err(|error| TestCaseError::fail(format!("{error}: {printed}")))?;
             prop_assert_eq!(again.effective(), printed);
             prop_assert_eq!(format!("{:?}", again.shops.keys()), format!("{:?}", settings.shops.keys()));
         }

@@ -136,7 +136,9 @@ mod tests {
         }
 
         #[test]
-        fn tags_leave_nothing_of_themselves(before in "[a-z ]{0,6}", name in "[a-z]{1,5}", inside in "[ a-z=\"']{0,12}", after in "[a-z ]{0,6}") {
+        fn tags_leave_nothing_of_themselves(
+            before in "[a-z ]{0,6}", name in "[a-z]{1,5}", inside in "[ a-z=\"']{0,12}", after in "[a-z ]{0,6}",
+        ) {
             let line = plain(&format!("{before}<{name} {inside}>{after}</{name}>"));
             let (split, joined) = (collapsed(&format!("{before} {after}")), collapsed(&format!("{before}{after}")));
             prop_assert!(line == split || line == joined, "{}", line);

@@ -80,7 +80,9 @@ mod tests {
         #![proptest_config(arbitrary::config(256))]
 
         #[test]
-        fn any_text_is_a_token_or_none(text in prop_oneof![arbitrary::text(), "[A-Za-z0-9_=-]{0,20}(\\.[A-Za-z0-9_=-]{0,40}){0,4}"]) {
+        fn any_text_is_a_token_or_none(
+            text in prop_oneof![arbitrary::text(), "[A-Za-z0-9_=-]{0,20}(\\.[A-Za-z0-9_=-]{0,40}){0,4}"],
+        ) {
             if let Some(id) = identity(&text) {
                 prop_assert!(!id.is_empty());
             }
