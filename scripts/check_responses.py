@@ -50,7 +50,9 @@ def kind_of(answer):
             return "transport_error"
         if operation == "profile":
             return "profile"
-        return "error" if body.get("ucp", {}).get("status") == "error" else "checkout"
+        if body.get("ucp", {}).get("status") == "error":
+            return "error"
+        return f"catalog_{operation}" if operation in ("search", "lookup", "product") else "checkout"
     if status >= 400:
         return "error"
     if operation == "discovery":

@@ -1,7 +1,7 @@
 //! Tillgate: a gateway that lets AI shopping agents buy from an ordinary WooCommerce shop.
 //!
 //! Agents speak UCP or ACP ([`protocol`]); the shop speaks the WooCommerce Store API ([`store`]). Between
-//! them stands [`checkout`], which knows neither. The path of a request, in three files:
+//! them stand [`checkout`] and [`catalog`], which know neither. The path of a request, in three files:
 //! [`http`] (layers, addresses) → `protocol::{ucp,acp}::routes` (parse, claim, render) →
 //! [`checkout`] `service` (turn, shop, commit).
 
@@ -9,6 +9,7 @@ pub mod app;
 #[cfg(test)]
 #[path = "arbitrary_tests.rs"]
 mod arbitrary;
+pub mod catalog;
 pub mod checkout;
 pub mod clock;
 pub mod config;

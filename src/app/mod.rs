@@ -19,13 +19,13 @@ pub use commands::{DemoOptions, RecordOptions, demo, faults_help, record, replay
 pub use demo::{demo_pins, demo_settings, replay_settings};
 
 use crate::{
+    catalog::{self, Catalog},
     checkout::{
         ids::ShopId,
         outcome::{Outcome, RenderContext, Renderer},
         service::{self, Parts, Service, StandIns},
         session::Address,
         state::State,
-        store::Store,
     },
     clock::{Clock, SystemClock},
     config::{self, Settings},
@@ -103,10 +103,12 @@ impl App {
                 tracing::warn!(shop = %name, "no wc_v3 key: an order whose answer is lost waits for a person");
             }
             let face = Arc::new(face(name, shop, settings)?);
+            let store = Arc::new(store(shop)?);
+            let catalog = Arc::new(Catalog::new(store.clone(), catalog_settings(settings)));
             let service = Arc::new(Service::new(
                 service_settings(name, shop, settings)?,
                 Parts {
-                    store: store(shop)?,
+                    store,
                     state: Arc::clone(&state),
                     lanes: Lanes::new(
                         settings.checkout.queue,
@@ -127,6 +129,7 @@ impl App {
                 ucp: Arc::new(Ucp {
                     face: Arc::clone(&face),
                     service: Arc::clone(&service),
+                    catalog,
                     platforms: Arc::clone(&platforms),
                     json_depth,
                 }),
@@ -229,7 +232,7 @@ impl Renderer for Faces {
     }
 }
 
-fn store(shop: &config::Shop) -> anyhow::Result<Arc<dyn Store>> {
+fn store(shop: &config::Shop) -> anyhow::Result<WooStore> {
     let wc_v3 = match &shop.wc_v3 {
         Some(wc_v3) => Some(woo::WcV3 {
             key: wc_v3.key.clone(),
@@ -238,7 +241,7 @@ fn store(shop: &config::Shop) -> anyhow::Result<Arc<dyn Store>> {
         }),
         None => None,
     };
-    Ok(Arc::new(WooStore::new(woo::Settings {
+    Ok(WooStore::new(woo::Settings {
         item_ids: match shop.item_ids {
             config::ItemIds::Id => woo::ItemIds::Id,
             config::ItemIds::Sku => woo::ItemIds::Sku,
@@ -251,7 +254,16 @@ fn store(shop: &config::Shop) -> anyhow::Result<Arc<dyn Store>> {
         },
         wc_v3,
         ..woo::Settings::new(shop.store_url.clone(), Currency::parse(&shop.currency)?)
-    })?))
+    })?)
+}
+
+fn catalog_settings(settings: &Settings) -> catalog::Settings {
+    catalog::Settings {
+        ttl: Duration::from_secs(settings.catalog.cache_secs),
+        cache_bytes: settings.catalog.cache_bytes,
+        page_size: settings.catalog.page_size,
+        ids: settings.catalog.ids,
+    }
 }
 
 fn service_settings(

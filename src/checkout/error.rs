@@ -28,8 +28,14 @@ impl Error {
     pub fn retry_after_secs(&self) -> u64 {
         match self {
             Self::Busy => 1,
-            Self::Store(error) => error.retry_after_secs().unwrap_or(5).clamp(1, LONGEST_WAIT_SECS),
+            Self::Store(error) => shop_wait_secs(error),
             Self::State(_) | Self::BrokeOff => 2,
         }
     }
+}
+
+/// Seconds after which a shop that could not be asked may be asked again.
+#[must_use]
+pub fn shop_wait_secs(error: &store::Error) -> u64 {
+    error.retry_after_secs().unwrap_or(5).clamp(1, LONGEST_WAIT_SECS)
 }

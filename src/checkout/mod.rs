@@ -21,4 +21,4 @@ mod showing;
 pub mod state;
 pub mod store;
 
-pub use error::Error;
+pub use error::{Error, shop_wait_secs};

@@ -50,6 +50,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How checkouts behave.
     pub checkout: Checkout,
+    /// How catalogues behave.
+    pub catalog: Catalog,
     /// How long things are kept.
     pub retention: Retention,
     /// Development rules; absent in production.
@@ -127,6 +129,20 @@ pub struct Checkout {
     pub queue_wait_secs: u64,
     /// Seconds a lost order is waited for.
     pub settle_wait_secs: u64,
+}
+
+/// How catalogues behave; each shop has its own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalog {
+    /// Seconds an answer of the shop is kept.
+    pub cache_secs: u64,
+    /// Bytes kept of one shop's catalogue.
+    pub cache_bytes: u64,
+    /// Most products on a page.
+    pub page_size: u32,
+    /// Most ids of one look-up.
+    pub ids: usize,
 }
 
 /// How long things are kept.
@@ -261,6 +277,10 @@ impl Settings {
         within("checkout.queue", size(self.checkout.queue), 1, 64);
         within("checkout.queue_wait_secs", self.checkout.queue_wait_secs, 1, 60);
         within("checkout.settle_wait_secs", self.checkout.settle_wait_secs, 1, 600);
+        within("catalog.cache_secs", self.catalog.cache_secs, 0, 3600);
+        within("catalog.cache_bytes", self.catalog.cache_bytes, 0, 1024 * 1024 * 1024);
+        within("catalog.page_size", u64::from(self.catalog.page_size), 10, 100);
+        within("catalog.ids", size(self.catalog.ids), 10, 100);
         within("retention.answer_hours", u64::from(self.retention.answer_hours), 24, 24 * 365);
         within("retention.session_days", u64::from(self.retention.session_days), 1, 3650);
         within("server.stop_wait_secs", self.server.stop_wait_secs, 1, 300);

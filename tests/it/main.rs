@@ -11,6 +11,7 @@
 mod architecture;
 mod bad_input;
 mod calls;
+mod catalog;
 mod demo_contract;
 mod journeys;
 mod known_faults;

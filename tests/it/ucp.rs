@@ -15,6 +15,7 @@ use axum::{
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tillgate::{
+    catalog::{Catalog, Found, Page, Query, Shelf},
     checkout::{
         cart::{CartHandle, CartLine, CartPlan, CartTotals, CartView, Limits, Package, Rate},
         ids::{ProductId, ShopId},
@@ -160,6 +161,25 @@ impl Store for Roses {
     }
 }
 
+/// Nothing is on the shelves.
+struct Empty;
+
+#[async_trait]
+impl Shelf for Empty {
+    async fn search(&self, _: &Query) -> Result<Page, Error> {
+        Ok(Page { products: vec![], total: Some(0), more: false })
+    }
+    async fn find(&self, ids: &[String]) -> Result<Vec<Option<Found>>, Error> {
+        Ok(vec![None; ids.len()])
+    }
+}
+
+fn empty_catalog() -> Arc<Catalog> {
+    let ttl = Duration::from_mins(1);
+    let settings = tillgate::catalog::Settings { ttl, cache_bytes: 1 << 20, page_size: 50, ids: 50 };
+    Arc::new(Catalog::new(Arc::new(Empty), settings))
+}
+
 struct Render(Arc<ShopFace>);
 
 impl Renderer for Render {
@@ -243,7 +263,8 @@ fn app() -> App {
     });
     let platforms = Arc::new(Platforms::new(&pins, false).unwrap());
     let service = Arc::new(Service::new(settings, parts));
-    let router = ucp::router(Arc::new(Ucp { face, service, platforms, json_depth: 32 }));
+    let router =
+        ucp::router(Arc::new(Ucp { face, service, catalog: empty_catalog(), platforms, json_depth: 32 }));
     App { router, shop, _data: data }
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{messages::Message, reader::Refusal, version::Version};
 use crate::{
-    checkout,
+    catalog, checkout,
     idempotency::{Answer, policy},
     platform,
     protocol::{ShopFace, json},
@@ -61,6 +61,10 @@ pub(crate) enum Failure {
     Finished,
     /// The domain could not answer now.
     Checkout(checkout::Error),
+    /// The shop could not be asked for its catalogue.
+    Catalog(catalog::Error),
+    /// More ids than one look-up takes.
+    TooManyIds,
     /// A fault of ours.
     Internal,
 }
@@ -68,6 +72,12 @@ pub(crate) enum Failure {
 impl From<checkout::Error> for Failure {
     fn from(error: checkout::Error) -> Self {
         Self::Checkout(error)
+    }
+}
+
+impl From<catalog::Error> for Failure {
+    fn from(error: catalog::Error) -> Self {
+        Self::Catalog(error)
     }
 }
 
@@ -127,6 +137,11 @@ impl Told {
     fn saying(self, content: impl Into<Cow<'static, str>>) -> Self {
         Self { content: content.into(), ..self }
     }
+}
+
+fn unavailable(secs: u64) -> Told {
+    let text = "The request could not be answered now. Send the same request again.";
+    Told::new(503, "service_unavailable", text).retry(secs)
 }
 
 fn told(failure: &Failure) -> Told {
@@ -190,12 +205,11 @@ fn told(failure: &Failure) -> Told {
             | checkout::Error::Store(_)
             | checkout::Error::State(_)
             | checkout::Error::BrokeOff) = error;
-            Told::new(
-                503,
-                "service_unavailable",
-                "The request could not be answered now. Send the same request again.",
-            )
-            .retry(error.retry_after_secs())
+            unavailable(error.retry_after_secs())
+        }
+        Failure::Catalog(error) => unavailable(error.retry_after_secs()),
+        Failure::TooManyIds => {
+            Told::new(400, "request_too_large", "There are more ids than one request may ask for.")
         }
         Failure::Internal => {
             Told::new(500, "internal_error", "Something went wrong here. Nothing is known to have changed.")
@@ -265,6 +279,9 @@ pub(crate) fn log(failure: &Failure, request_id: &str) {
                 tracing::error!(request_id, error = chain(error), "a call broke off");
             }
         },
+        Failure::Catalog(error) => {
+            tracing::warn!(request_id, error = chain(error), "the shop did not answer");
+        }
         Failure::Internal => tracing::error!(request_id, "a call broke off"),
         Failure::Agent(_)
         | Failure::Profile(_)
@@ -275,6 +292,7 @@ pub(crate) fn log(failure: &Failure, request_id: &str) {
         | Failure::Json(_)
         | Failure::Body(_)
         | Failure::TooLarge
+        | Failure::TooManyIds
         | Failure::Unread
         | Failure::NoRoute
         | Failure::NoMethod

@@ -34,6 +34,11 @@ impl Message {
         Self { kind: "error", code, content: content.into(), severity: Some(severity), path }
     }
 
+    /// Something worth knowing.
+    pub(crate) fn info(code: &'static str, content: impl Into<String>) -> Self {
+        Self { kind: "info", code, content: content.into(), severity: None, path: None }
+    }
+
     /// Whether it is an error.
     pub(crate) fn is_error(&self) -> bool {
         self.kind == "error"

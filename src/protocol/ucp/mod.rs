@@ -1,5 +1,5 @@
 //! UCP over REST: what platforms ask and are told (UCP `overview`, `checkout`, `checkout-rest`, `fulfillment`,
-//! `discount`, `buyer-consent`).
+//! `discount`, `buyer-consent`, `catalog`).
 //!
 //! The path of a request is `routes`: version and negotiation (`negotiation`), headers (`headers`), JSON,
 //! claim, parse, the domain's use case, render. What the versions say differently stands in one module each
@@ -12,6 +12,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod amounts;
+mod catalog;
 mod errors;
 mod headers;
 mod messages;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use super::ShopFace;
 use crate::{
+    catalog::Catalog,
     checkout::{
         outcome::{Outcome, RenderContext},
         service::Service,
@@ -51,6 +53,8 @@ pub struct Ucp {
     pub face: Arc<ShopFace>,
     /// Its checkouts.
     pub service: Arc<Service>,
+    /// Its catalogue.
+    pub catalog: Arc<Catalog>,
     /// The platforms that call.
     pub platforms: Arc<Platforms>,
     /// How deep a body may be nested.

@@ -20,6 +20,8 @@ use crate::{
 };
 
 pub(crate) const CHECKOUT: &str = "dev.ucp.shopping.checkout";
+pub(crate) const CATALOG_SEARCH: &str = "dev.ucp.shopping.catalog.search";
+pub(crate) const CATALOG_LOOKUP: &str = "dev.ucp.shopping.catalog.lookup";
 pub(crate) const FULFILLMENT: &str = "dev.ucp.shopping.fulfillment";
 pub(crate) const DISCOUNT: &str = "dev.ucp.shopping.discount";
 pub(crate) const BUYER_CONSENT: &str = "dev.ucp.shopping.buyer_consent";

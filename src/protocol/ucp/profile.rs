@@ -109,6 +109,8 @@ mod tests {
             names,
             [
                 "dev.ucp.shopping.buyer_consent",
+                "dev.ucp.shopping.catalog.lookup",
+                "dev.ucp.shopping.catalog.search",
                 "dev.ucp.shopping.checkout",
                 "dev.ucp.shopping.discount",
                 "dev.ucp.shopping.fulfillment"

@@ -124,6 +124,20 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.refuse(&format!("must be an integer from 1 to {max}")))
     }
 
+    /// An integer of at least `least`; `2.0` is one.
+    pub(crate) fn integer(&self, least: i64) -> Result<i64, Refusal> {
+        let integer = match self.value {
+            Value::Number(number) => {
+                let text = number.to_string();
+                text.strip_suffix(".0").unwrap_or(&text).parse().ok()
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        integer
+            .filter(|integer| *integer >= least)
+            .ok_or_else(|| self.refuse(&format!("must be an integer of at least {least}")))
+    }
+
     /// An optional text.
     pub(crate) fn text_member(&self, name: &str, max: usize) -> Result<Option<String>, Refusal> {
         self.member(name)?.map(|node| node.text(max)).transpose()

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::{
     PROTOCOL, Ucp,
+    catalog::{self, Browse},
     errors::{self, Failure},
     headers,
     negotiation::{self, CHECKOUT, Greeting},
@@ -55,10 +56,10 @@ pub fn router(ucp: Arc<Ucp>) -> Router {
         .method_not_allowed_fallback(no_method)
         .with_state(shared.clone())
         .route("/ucp/", any(no_route).with_state(shared.clone()))
-        .nest("/ucp", below(checkouts(), shared.clone()));
+        .nest("/ucp", below(checkouts().merge(catalogs()), shared.clone()));
     for version in Version::ALL {
         let at = At { fixed: Some(version), ..shared.clone() };
-        let routes = checkouts().route("/.well-known/ucp", get(own_profile));
+        let routes = checkouts().merge(catalogs()).route("/.well-known/ucp", get(own_profile));
         let root = format!("/{}", version.text());
         all = all.route(&format!("{root}/"), any(no_route).with_state(at.clone()));
         all = all.nest(&root, below(routes, at));
@@ -72,6 +73,13 @@ fn checkouts() -> Router<At> {
         .route("/checkout-sessions/{id}", get(read).put(update))
         .route("/checkout-sessions/{id}/complete", post(complete))
         .route("/checkout-sessions/{id}/cancel", post(cancel))
+}
+
+fn catalogs() -> Router<At> {
+    Router::new()
+        .route("/catalog/search", post(search))
+        .route("/catalog/lookup", post(lookup))
+        .route("/catalog/product", post(product))
 }
 
 fn below(routes: Router<At>, at: At) -> Router {
@@ -119,6 +127,21 @@ async fn cancel(State(at): State<At>, id: Id, headers: HeaderMap, body: Body) ->
     reply(&at, &headers, result)
 }
 
+async fn search(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+    let result = browse(&at, Browse::Search, &headers, body).await;
+    reply(&at, &headers, result)
+}
+
+async fn lookup(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+    let result = browse(&at, Browse::Lookup, &headers, body).await;
+    reply(&at, &headers, result)
+}
+
+async fn product(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+    let result = browse(&at, Browse::Product, &headers, body).await;
+    reply(&at, &headers, result)
+}
+
 /// The one place where an answer goes out, and where a failure is logged.
 fn reply(at: &At, headers: &HeaderMap, result: Result<Answer, Failure>) -> Response {
     let request_id = headers::request_id(headers);
@@ -129,8 +152,8 @@ fn reply(at: &At, headers: &HeaderMap, result: Result<Answer, Failure>) -> Respo
     errors::respond(answer, &request_id)
 }
 
-async fn greet(at: &At, headers: &HeaderMap) -> Result<Greeting, Failure> {
-    negotiation::greet(&at.ucp.face, &at.ucp.platforms, at.fixed, headers, CHECKOUT).await
+async fn greet(at: &At, headers: &HeaderMap, capability: &'static str) -> Result<Greeting, Failure> {
+    negotiation::greet(&at.ucp.face, &at.ucp.platforms, at.fixed, headers, capability).await
 }
 
 fn session_id(id: Id) -> Result<SessionId, Failure> {
@@ -149,9 +172,19 @@ fn context(greeting: &Greeting, operation: Operation) -> RenderContext {
 /// A read: no key, no body.
 async fn look(at: &At, id: Id, headers: &HeaderMap) -> Result<Answer, Failure> {
     let id = session_id(id)?;
-    let greeting = greet(at, headers).await?;
+    let greeting = greet(at, headers, CHECKOUT).await?;
     let outcome = Box::pin(at.ucp.service.get(&greeting.caller, &id)).await?;
     Ok(render(&at.ucp.face, &context(&greeting, Operation::Get), &outcome))
+}
+
+/// A look into the catalogue: no key, no state.
+async fn browse(at: &At, what: Browse, headers: &HeaderMap, body: Body) -> Result<Answer, Failure> {
+    let Ucp { face, catalog, json_depth, .. } = &*at.ucp;
+    let raw = body?;
+    let greeting = greet(at, headers, what.capability()).await?;
+    let body =
+        read_body(&raw, headers, *json_depth)?.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    catalog::answer(what, face, catalog, &greeting, &body).await
 }
 
 /// A write. From the use case on the work is the service's own: a caller that hangs up ends nothing.
@@ -165,7 +198,7 @@ async fn write(
     let Ucp { face, service, json_depth, .. } = &*at.ucp;
     let raw = body?;
     let id = id.map(session_id).transpose()?;
-    let greeting = greet(at, headers).await?;
+    let greeting = greet(at, headers, CHECKOUT).await?;
     let key = headers::idempotency_key(headers)?;
     let body = read_body(&raw, headers, *json_depth)?;
     let canonical = canonical_json(body.as_ref());

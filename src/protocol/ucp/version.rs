@@ -2,8 +2,15 @@
 
 use serde_json::Value;
 
-use super::{reader::Refusal, v2026_04_08};
+use super::{
+    catalog::{Asked, ByIds, Closely},
+    errors::Failure,
+    negotiation::Negotiated,
+    reader::Refusal,
+    v2026_04_08,
+};
 use crate::{
+    catalog::{Detail, Looked, Query, Results, Settings},
     checkout::{
         command::{Change, Completion},
         outcome::{Operation, Outcome, RenderContext},
@@ -11,8 +18,6 @@ use crate::{
     idempotency::Answer,
     protocol::ShopFace,
 };
-
-use super::negotiation::Negotiated;
 
 /// A protocol version that is served here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +83,76 @@ impl Version {
     pub(crate) fn parse_completion(self, face: &ShopFace, body: &Value) -> Result<Completion, Refusal> {
         match self {
             Self::V2026_04_08 => v2026_04_08::parse_completion(face, body),
+        }
+    }
+
+    /// Reads the body of a search.
+    pub(crate) fn parse_search(
+        self,
+        face: &ShopFace,
+        settings: &Settings,
+        body: &Value,
+    ) -> Result<Asked<Query>, Failure> {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::parse_search(face, settings, body),
+        }
+    }
+
+    /// Reads the body of a look-up.
+    pub(crate) fn parse_lookup(
+        self,
+        face: &ShopFace,
+        settings: &Settings,
+        body: &Value,
+    ) -> Result<Asked<ByIds>, Failure> {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::parse_lookup(face, settings, body),
+        }
+    }
+
+    /// Reads the body of a close look at one product.
+    pub(crate) fn parse_product(self, face: &ShopFace, body: &Value) -> Result<Asked<Closely>, Failure> {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::parse_product(face, body),
+        }
+    }
+
+    /// Renders what a search found.
+    pub(crate) fn render_search(
+        self,
+        face: &ShopFace,
+        negotiated: &Negotiated,
+        asked: &Asked<Query>,
+        found: &Results,
+    ) -> Answer {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::render_search(face, negotiated, asked, found),
+        }
+    }
+
+    /// Renders what a look-up found.
+    pub(crate) fn render_lookup(
+        self,
+        face: &ShopFace,
+        negotiated: &Negotiated,
+        asked: &Asked<ByIds>,
+        found: &Looked,
+    ) -> Answer {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::render_lookup(face, negotiated, asked, found),
+        }
+    }
+
+    /// Renders one product closely.
+    pub(crate) fn render_product(
+        self,
+        face: &ShopFace,
+        negotiated: &Negotiated,
+        asked: &Asked<Closely>,
+        found: Option<&Detail>,
+    ) -> Answer {
+        match self {
+            Self::V2026_04_08 => v2026_04_08::render_product(face, negotiated, asked, found),
         }
     }
 

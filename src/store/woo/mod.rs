@@ -13,6 +13,7 @@
 //! | `place` | `POST /checkout` |
 //! | `orders` | orders read back and looked for |
 //! | `resolve` | item ids |
+//! | `catalog` | products, for the catalogue's port |
 //!
 //! Calls at the shop: `open` 2, `change`, `check`, `read`, `place`, `read_order` and `empty` 1 each; one more read
 //! where the last inner call of a batch was refused, one more batch for every 25 inner calls; `resolve` 0 or 1.
@@ -22,6 +23,7 @@
 //! it may have done.
 
 mod batch;
+mod catalog;
 mod client;
 mod orders;
 mod place;
@@ -140,6 +142,7 @@ pub struct WooStore {
     api: StoreApi,
     admin: Option<Admin>,
     resolver: Resolver,
+    catalog: catalog::Memory,
     shop: Shop,
     currency: Currency,
     attribution_source: bool,
@@ -172,6 +175,7 @@ impl WooStore {
             api: StoreApi::new(&settings.base_url)?,
             admin,
             resolver: Resolver::new(settings.item_ids, settings.sku_ttl, settings.unknown_sku_ttl),
+            catalog: catalog::Memory::new(),
             currency: settings.currency,
             attribution_source: settings.attribution_source,
             deadlines: settings.deadlines,

@@ -38,6 +38,12 @@ impl Tape {
         (status, response["content"]["text"].as_str().unwrap().to_owned())
     }
 
+    /// [`Tape::came`], as long as there are entries.
+    pub(super) fn try_came(&self, at: usize) -> Option<(u16, String)> {
+        let entries = self.0["log"]["entries"].as_array().unwrap();
+        (at < entries.len()).then(|| self.came(at))
+    }
+
     /// A header that came back.
     pub(super) fn header(&self, at: usize, name: &str) -> Option<String> {
         let headers = self.entry(at)["response"]["headers"].as_array().unwrap();

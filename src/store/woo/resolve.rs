@@ -26,7 +26,7 @@ use crate::checkout::{
 };
 
 /// The longest article number that WooCommerce keeps.
-const LONGEST: usize = 100;
+pub(super) const LONGEST: usize = 100;
 /// How many article numbers one call asks for: far from any limit on addresses or answers.
 const AT_ONCE: usize = 40;
 /// How many answers are kept.
@@ -81,8 +81,29 @@ impl Resolver {
             .collect())
     }
 
+    /// Which kind of id agents use.
+    pub(super) const fn kind(&self) -> ItemIds {
+        self.kind
+    }
+
+    /// What is known of an article number; `Some(None)`: that there is none.
+    pub(super) async fn recall(&self, sku: &str) -> Option<Option<ProductId>> {
+        if let Some(product) = self.known.get(sku).await {
+            return Some(Some(product));
+        }
+        self.unknown.get(sku).await.map(|()| None)
+    }
+
+    /// Keeps what the shop said of an article number.
+    pub(super) async fn learn(&self, sku: &str, product: Option<ProductId>) {
+        match product {
+            Some(product) => self.known.insert(sku.to_owned(), product).await,
+            None => self.unknown.insert(sku.to_owned(), ()).await,
+        }
+    }
+
     /// Whether an id may be an article number: in `id` mode a number never is.
-    fn may_be_sku(&self, item: &str) -> bool {
+    pub(super) fn may_be_sku(&self, item: &str) -> bool {
         let usable = !item.trim().is_empty() && item.len() <= LONGEST;
         usable && (self.kind == ItemIds::Sku || number(item).is_none())
     }
@@ -96,10 +117,14 @@ impl Resolver {
         let mut found = BTreeMap::new();
         let mut open: BTreeSet<&str> = BTreeSet::new();
         for item in items.iter().filter(|item| self.may_be_sku(item)) {
-            if let Some(product) = self.known.get(item).await {
-                found.insert(item.clone(), product);
-            } else if self.unknown.get(item).await.is_none() {
-                open.insert(item);
+            match self.recall(item).await {
+                Some(Some(product)) => {
+                    found.insert(item.clone(), product);
+                }
+                Some(None) => {}
+                None => {
+                    open.insert(item);
+                }
             }
         }
         // A comma parts two numbers, except where the whole text is tried as one: such a number goes alone.
@@ -111,10 +136,10 @@ impl Resolver {
                 match (hits.next(), hits.next()) {
                     (Some(product), None) => {
                         let id = ProductId::new(product.id.clone());
-                        self.known.insert((*sku).to_owned(), id.clone()).await;
+                        self.learn(sku, Some(id.clone())).await;
                         found.insert((*sku).to_owned(), id);
                     }
-                    _ => self.unknown.insert((*sku).to_owned(), ()).await,
+                    _ => self.learn(sku, None).await,
                 }
             }
         }
@@ -130,12 +155,17 @@ impl Resolver {
 
 /// Whether a product has exactly this article number; the shop may write it with entities.
 fn has(product: &wire::Product, sku: &str) -> bool {
-    product.sku.as_deref().is_some_and(|found| found == sku || text::decoded(found) == sku)
+    product.sku.as_deref().is_some_and(|found| is_sku(found, sku))
+}
+
+/// Whether what the shop wrote is this article number.
+pub(super) fn is_sku(written: &str, sku: &str) -> bool {
+    written == sku || text::decoded(written) == sku
 }
 
 /// The text as an id: decimal digits from end to end, as a shop would write them. Longer ones (an EAN) are
 /// article numbers: no shop has counted that far.
-fn number(item: &str) -> Option<ProductId> {
+pub(super) fn number(item: &str) -> Option<ProductId> {
     let id: u32 = item.parse().ok().filter(|id| *id > 0)?;
     (id.to_string() == item).then(|| ProductId::new(item))
 }

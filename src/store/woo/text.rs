@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// The text without tags, entities decoded once, runs of white space made one space.
 pub(super) fn plain(html: &str) -> String {
     let stripped = strip_tags(html);
@@ -50,15 +52,31 @@ fn breaks(tag: &str) -> bool {
     let name = tag.trim_start_matches('/');
     let end = name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len());
     name.get(..end).is_some_and(|name| {
-        ["br", "p", "div", "li", "ul", "ol", "td", "tr", "hr"].iter().any(|b| b.eq_ignore_ascii_case(name))
+        ["br", "p", "div", "li", "ul", "ol", "td", "tr", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "dt", "dd"]
+            .iter()
+            .any(|b| b.eq_ignore_ascii_case(name))
     })
+}
+
+/// The chosen values of a variation by the names of their attributes: carts and products list them in different
+/// orders, and one thing has one title.
+pub(super) fn in_order(chosen: &[Value]) -> Vec<&str> {
+    let text = |value: &'_ Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_lowercase);
+    let mut sorted: Vec<&Value> = chosen.iter().collect();
+    sorted.sort_by_cached_key(|value| text(value, "attribute"));
+    sorted.into_iter().filter_map(|value| value.get("value").and_then(Value::as_str)).collect()
 }
 
 /// The title of a line: its name, and for a variation the chosen values behind it unless the name has them
 /// already (`T-shirt - Red, Small`).
 pub(super) fn title(name: &str, values: &[&str]) -> String {
-    let name = plain(name);
-    let values: Vec<String> = values.iter().map(|v| plain(v)).filter(|v| !v.is_empty()).collect();
+    let values: Vec<String> = values.iter().map(|v| plain(v)).collect();
+    title_of(&plain(name), &values)
+}
+
+/// [`title`] of texts that are plain already.
+pub(super) fn title_of(name: &str, values: &[impl AsRef<str>]) -> String {
+    let values: Vec<&str> = values.iter().map(AsRef::as_ref).filter(|v| !v.is_empty()).collect();
     let lower = name.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
     let carried = values.iter().all(|value| {
@@ -69,7 +87,7 @@ pub(super) fn title(name: &str, values: &[&str]) -> String {
             lower.contains(&value)
         }
     });
-    if carried { name } else { format!("{name} - {}", values.join(", ")) }
+    if carried { name.to_owned() } else { format!("{name} - {}", values.join(", ")) }
 }
 
 #[cfg(test)]

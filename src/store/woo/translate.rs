@@ -23,6 +23,14 @@ pub(super) struct Shop {
     pub(super) prices_with_tax: bool,
 }
 
+impl Shop {
+    /// An address of a page or a picture; a shop may name it relative to itself.
+    pub(super) fn address(&self, written: &str) -> Option<String> {
+        let url = self.base_url.join(Some(written).filter(|text| !text.is_empty())?).ok()?;
+        matches!(url.scheme(), "http" | "https").then(|| url.into())
+    }
+}
+
 /// Reads amounts of one cart: all in its currency, or none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
@@ -119,9 +127,7 @@ fn totals(money: Reader, totals: &wire::Totals) -> Result<CartTotals, Error> {
 
 fn line(shop: &Shop, money: Reader, item: wire::Item) -> Result<CartLine, Error> {
     let amount = |text: &str| money.amount(text, &item.totals.unit);
-    let values = item.variation.as_array().map(Vec::as_slice).unwrap_or_default();
-    let values: Vec<&str> =
-        values.iter().filter_map(|value| value.get("value").and_then(Value::as_str)).collect();
+    let values = text::in_order(item.variation.as_array().map(Vec::as_slice).unwrap_or_default());
     Ok(CartLine {
         title: text::title(&item.name, &values),
         sku: item.sku.map(|sku| text::decoded(&sku).into_owned()).filter(|sku| !sku.is_empty()),
@@ -144,11 +150,9 @@ fn line(shop: &Shop, money: Reader, item: wire::Item) -> Result<CartLine, Error>
     })
 }
 
-/// The first image; a shop may name it relative to itself.
+/// The first image.
 fn image(shop: &Shop, images: &Value) -> Option<String> {
-    let src = images.get(0)?.get("src")?.as_str().filter(|src| !src.is_empty())?;
-    let url = shop.base_url.join(src).ok()?;
-    matches!(url.scheme(), "http" | "https").then(|| url.into())
+    shop.address(images.get(0)?.get("src")?.as_str()?)
 }
 
 fn coupon(money: Reader, coupon: &wire::Coupon) -> Result<CartCoupon, Error> {

@@ -84,6 +84,18 @@ impl<'a> Ucp<'a> {
         self.call(Method::POST, &format!("/checkout-sessions/{id}/cancel"), None).await
     }
 
+    pub async fn search(&self, body: Value) -> Reply {
+        self.call(Method::POST, "/catalog/search", Some(&body)).await
+    }
+
+    pub async fn lookup(&self, ids: &[&str]) -> Reply {
+        self.call(Method::POST, "/catalog/lookup", Some(&json!({ "ids": ids }))).await
+    }
+
+    pub async fn product(&self, body: Value) -> Reply {
+        self.call(Method::POST, "/catalog/product", Some(&body)).await
+    }
+
     /// A checkout of one item that can be completed.
     pub async fn ready(&self, item: &str, quantity: u32) -> String {
         let id = self.create(lines(item, quantity)).await.expect(201).id();

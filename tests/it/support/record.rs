@@ -33,6 +33,10 @@ fn operation(method: &Method, path: &str) -> Option<(&'static str, &'static str)
     if path.ends_with("/.well-known/ucp") {
         return Some(("ucp", "profile"));
     }
+    if let Some((_, operation)) = path.split_once("/catalog/") {
+        let known = ["search", "lookup", "product"].into_iter().find(|known| *known == operation)?;
+        return Some(("ucp", known));
+    }
     let (protocol, rest) =
         match (path.split_once("/checkout_sessions"), path.split_once("/checkout-sessions")) {
             (Some((_, rest)), _) => ("acp", rest),

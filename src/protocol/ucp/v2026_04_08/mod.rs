@@ -1,14 +1,19 @@
-//! UCP 2026-04-08: its capabilities, its request bodies ([`parse`]) and its answers ([`wire`], [`render`]).
+//! UCP 2026-04-08: its capabilities, its request bodies ([`parse`]) and its answers ([`wire`], [`render`]); those of the
+//! catalogue in [`catalog`].
 
+mod catalog;
 mod parse;
 mod render;
 mod wire;
 
 use super::{
-    negotiation::{BUYER_CONSENT, CHECKOUT, DISCOUNT, FULFILLMENT},
+    negotiation::{BUYER_CONSENT, CATALOG_LOOKUP, CATALOG_SEARCH, CHECKOUT, DISCOUNT, FULFILLMENT},
     version::Offer,
 };
 
+pub(crate) use catalog::{
+    parse_lookup, parse_product, parse_search, render_lookup, render_product, render_search,
+};
 pub(crate) use parse::{parse_change, parse_completion};
 pub(crate) use render::render;
 
@@ -31,6 +36,20 @@ pub(crate) const OFFERS: &[Offer] = &[
         extends: &[CHECKOUT],
         page: "buyer-consent",
         schema: "buyer_consent",
+        config: None,
+    },
+    Offer {
+        name: CATALOG_SEARCH,
+        extends: &[],
+        page: "catalog/search",
+        schema: "catalog_search",
+        config: None,
+    },
+    Offer {
+        name: CATALOG_LOOKUP,
+        extends: &[],
+        page: "catalog/lookup",
+        schema: "catalog_lookup",
         config: None,
     },
 ];

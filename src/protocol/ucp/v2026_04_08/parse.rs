@@ -273,7 +273,7 @@ fn context(node: &Node<'_>, face: &ShopFace) -> Result<(Map<String, Value>, Vec<
 }
 
 /// Signals and attribution are looked at for their type only; they are never kept and change nothing.
-fn observations(body: &Node<'_>) -> Result<(), Refusal> {
+pub(super) fn observations(body: &Node<'_>) -> Result<(), Refusal> {
     if let Some(signals) = body.member("signals")? {
         signals.is_object()?;
     }

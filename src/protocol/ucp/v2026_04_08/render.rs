@@ -60,7 +60,7 @@ pub(crate) fn render(face: &ShopFace, context: &RenderContext, outcome: &Outcome
 }
 
 /// The error shape: there is no resource to act on.
-fn nothing(face: &ShopFace, negotiated: &Negotiated, mut messages: Vec<Message>) -> Answer {
+pub(super) fn nothing(face: &ShopFace, negotiated: &Negotiated, mut messages: Vec<Message>) -> Answer {
     if !messages.iter().any(Message::is_error) {
         let text = "Nothing that was asked for can be bought here.";
         messages.push(Message::error("item_unavailable", text, "unrecoverable", None));
@@ -69,7 +69,7 @@ fn nothing(face: &ShopFace, negotiated: &Negotiated, mut messages: Vec<Message>)
     Answer::json(200, &wire::Nothing { ucp, messages, continue_url: errors::home(face) })
 }
 
-fn envelope(
+pub(super) fn envelope(
     negotiated: &Negotiated,
     status: &'static str,
     payment_handlers: Option<serde_json::Map<String, Value>>,

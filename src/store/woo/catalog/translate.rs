@@ -1,0 +1,275 @@
+//! Products of the shop as the catalogue has them: amounts in ISO 4217 minor units, texts plain, ids as agents use
+//! them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    super::{
+        resolve::{self, ItemIds},
+        text,
+        translate::{Reader, Shop},
+        wire::as_whole,
+    },
+    wire::{Attribute, Image, Item, VariationRef},
+};
+use crate::{
+    catalog::{
+        Availability, Axis, AxisValue, Category, Limits, Media, OptionValue, PriceRange, Product, Rating,
+        Stock, Variant, VariantsShown,
+    },
+    checkout::store::Error,
+    money::Money,
+};
+
+/// How much of a text is kept.
+const MAX_TEXT: usize = 10_000;
+/// How many pictures of a thing are shown.
+const MAX_MEDIA: usize = 10;
+
+/// What translating needs to know beside the product.
+pub(super) struct Context<'a> {
+    pub(super) shop: &'a Shop,
+    pub(super) ids: ItemIds,
+    /// Article numbers that more than one thing has: they name nothing.
+    pub(super) shared: BTreeSet<String>,
+    /// As many variations as are ever looked at.
+    pub(super) most: usize,
+}
+
+/// Article numbers that stand on more than one of these things. A variation without one shows its product's.
+pub(super) fn shared_skus<'a>(items: impl Iterator<Item = &'a Item>) -> BTreeSet<String> {
+    let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for item in items {
+        if let Some(sku) = item.sku.as_deref().filter(|sku| !sku.is_empty()) {
+            owners.entry(sku).or_default().insert(&item.id);
+        }
+    }
+    owners.into_iter().filter(|(_, ids)| ids.len() > 1).map(|(sku, _)| sku.to_owned()).collect()
+}
+
+impl Context<'_> {
+    /// The id that agents use: it has to lead back to this thing.
+    pub(super) fn id(&self, item: &Item) -> String {
+        let usable = |sku: &&str| {
+            let decoded = text::decoded(sku);
+            !self.shared.contains(*sku)
+                && decoded.len() <= resolve::LONGEST
+                && !decoded.is_empty()
+                && decoded.trim() == decoded
+                && !decoded.chars().any(char::is_control)
+        };
+        match (self.ids, item.sku.as_deref().filter(usable)) {
+            (ItemIds::Sku, Some(sku)) => text::decoded(sku).into_owned(),
+            (ItemIds::Sku | ItemIds::Id, _) => item.id.clone(),
+        }
+    }
+
+    /// A product with those of its variations that are at hand; `None` when nothing of it is offered.
+    ///
+    /// # Errors
+    /// [`Error::Unintelligible`].
+    pub(super) fn product(
+        &self,
+        item: &Item,
+        variations: &BTreeMap<String, Item>,
+    ) -> Result<Option<Product>, Error> {
+        if !item.is_offered() || item.is_variation() {
+            return Ok(None);
+        }
+        let money = Reader::new(&item.prices.unit, false)?;
+        let axes = if item.is_variable() { axes(&item.attributes) } else { Vec::new() };
+        let (variants, shown) = if item.is_variable() {
+            self.variants(item, &axes, variations)?
+        } else {
+            (vec![Arc::new(self.variant(item, item, Vec::new())?)], VariantsShown::All)
+        };
+        let Some(own) = PriceRange::of(variants.iter().map(|variant| variant.price)) else { return Ok(None) };
+        let amount = |text: &str| -> Result<Money, Error> {
+            Ok(Money::new(money.amount(text, &item.prices.unit)?, money.currency()))
+        };
+        let prices = match (&item.prices.price_range, shown) {
+            (Some(range), VariantsShown::Most { .. } | VariantsShown::Some { .. }) => {
+                PriceRange { min: amount(&range.min_amount)?, max: amount(&range.max_amount)? }
+            }
+            _ => own,
+        };
+        let reduced = variants.iter().any(|variant| variant.list_price.is_some());
+        let list_prices = PriceRange::of(variants.iter().map(|v| v.list_price.unwrap_or(v.price)));
+        Ok(Some(Product {
+            id: self.id(item),
+            handle: item.slug.clone(),
+            title: text::plain(&item.name),
+            summary: long_text(first_filled(&item.short_description, &item.description)),
+            description: long_text(first_filled(&item.description, &item.short_description)),
+            url: self.shop.address(&item.permalink),
+            categories: item
+                .categories
+                .iter()
+                .filter(|category| !category.slug.is_empty())
+                .map(|category| Category { value: category.slug.clone() })
+                .collect(),
+            prices,
+            list_prices: list_prices.filter(|_| reduced),
+            media: self.media(&item.images),
+            axes,
+            variants,
+            shown,
+            rating: rating(item),
+            tags: item.tags.iter().map(|tag| text::plain(&tag.name)).filter(|tag| !tag.is_empty()).collect(),
+        }))
+    }
+
+    /// What can be bought of a variable product, the featured one first, then in the merchant's order.
+    fn variants(
+        &self,
+        item: &Item,
+        axes: &[Axis],
+        variations: &BTreeMap<String, Item>,
+    ) -> Result<(Vec<Arc<Variant>>, VariantsShown), Error> {
+        let mut variants = Vec::new();
+        let mut at_hand = 0;
+        for listed in &item.variations {
+            // A shop that has since dropped it no longer sells it.
+            let Some(variation) = variations.get(&listed.id) else { continue };
+            at_hand += 1;
+            let Some(options) = options(listed, axes).filter(|_| variation.is_offered()) else { continue };
+            variants.push(Arc::new(self.variant(variation, item, options)?));
+        }
+        let beforehand = |variant: &Arc<Variant>| {
+            let chosen = |option: &OptionValue| is_default(&item.attributes, option);
+            !variant.options.is_empty() && variant.options.iter().all(chosen)
+        };
+        let available = |variant: &Arc<Variant>| variant.availability.available();
+        let featured = variants
+            .iter()
+            .position(|variant| beforehand(variant) && available(variant))
+            .or_else(|| variants.iter().position(available));
+        if let Some(featured) = featured {
+            let featured = variants.remove(featured);
+            variants.insert(0, featured);
+        }
+        let of = item.variations.len();
+        let shown = match at_hand {
+            at_hand if at_hand >= of => VariantsShown::All,
+            at_hand if at_hand >= self.most => VariantsShown::Most { of },
+            _ => VariantsShown::Some { of },
+        };
+        Ok((variants, shown))
+    }
+
+    fn variant(&self, item: &Item, parent: &Item, options: Vec<OptionValue>) -> Result<Variant, Error> {
+        let money = Reader::new(&item.prices.unit, false)?;
+        let amount = |text: &str| -> Result<Money, Error> {
+            Ok(Money::new(money.amount(text, &item.prices.unit)?, money.currency()))
+        };
+        let (price, regular) = (amount(&item.prices.price)?, amount(&item.prices.regular_price)?);
+        let mut labels: Vec<&OptionValue> = options.iter().collect();
+        labels.sort_by_cached_key(|option| option.name.to_lowercase());
+        let labels: Vec<&str> = labels.iter().map(|option| option.value.label.as_str()).collect();
+        let about = first_filled(&item.description, &item.short_description);
+        let limit = |name: &str| item.add_to_cart.get(name).and_then(as_whole).unwrap_or(1).max(1);
+        Ok(Variant {
+            id: self.id(item),
+            sku: item
+                .sku
+                .as_deref()
+                .filter(|sku| !sku.is_empty() && (!item.is_variation() || parent.sku.as_deref() != Some(sku)))
+                .map(|sku| text::decoded(sku).into_owned()),
+            title: text::title_of(&text::plain(&item.name), &labels),
+            description: long_text(about),
+            url: self.shop.address(&item.permalink),
+            price,
+            list_price: (regular.minor() > price.minor()).then_some(regular),
+            availability: availability(item),
+            limits: Limits { minimum: limit("minimum"), step: limit("multiple_of") },
+            options,
+            media: self.media(&item.images),
+        })
+    }
+
+    fn media(&self, images: &[Image]) -> Vec<Media> {
+        let media =
+            |image: &Image| Some(Media { url: self.shop.address(&image.src)?, alt: text::plain(&image.alt) });
+        images.iter().filter_map(media).take(MAX_MEDIA).collect()
+    }
+}
+
+fn first_filled<'a>(first: &'a str, second: &'a str) -> &'a str {
+    if first.trim().is_empty() { second } else { first }
+}
+
+/// A text without HTML, cut at a word when it is very long.
+fn long_text(html: &str) -> String {
+    let mut plain = text::plain(html);
+    if let Some((end, _)) = plain.char_indices().nth(MAX_TEXT) {
+        let end = plain.get(..end).and_then(|kept| kept.rfind(' ')).unwrap_or(end);
+        plain.truncate(end);
+        plain.push('…');
+    }
+    plain
+}
+
+fn availability(item: &Item) -> Availability {
+    let stock = match (item.is_in_stock, item.is_on_backorder) {
+        (false, _) => Stock::Out,
+        (true, true) => Stock::Backorder,
+        (true, false) => Stock::In,
+    };
+    let left = as_whole(&item.low_stock_remaining).filter(|left| *left > 0 && stock == Stock::In);
+    Availability { stock, left }
+}
+
+/// The mean of all reviews, in hundredths; it comes as a text (`"4.67"`).
+fn rating(item: &Item) -> Option<Rating> {
+    let count = as_whole(&item.review_count).filter(|count| *count > 0)?;
+    let (whole, fraction) = item.average_rating.split_once('.').unwrap_or((&item.average_rating, ""));
+    let digits: String = format!("{fraction}00").chars().take(2).collect();
+    let hundredths = whole.parse::<u32>().ok()?.checked_mul(100)?.checked_add(digits.parse().ok()?)?;
+    (100..=500).contains(&hundredths).then_some(Rating { hundredths, count })
+}
+
+/// What can be chosen of a product. The id of a value is the shop's own name of it.
+fn axes(attributes: &[Attribute]) -> Vec<Axis> {
+    let axis = |attribute: &Attribute| Axis {
+        name: text::plain(&attribute.name),
+        values: attribute
+            .terms
+            .iter()
+            .map(|term| AxisValue {
+                id: first_filled(&term.slug, &term.name).to_owned(),
+                label: text::plain(&term.name),
+            })
+            .collect(),
+    };
+    let of_variations = attributes.iter().filter(|attribute| attribute.has_variations);
+    of_variations.map(axis).filter(|axis| !axis.name.is_empty() && !axis.values.is_empty()).collect()
+}
+
+/// The options of a variation; `None` when one is left to the buyer: its id alone does not say what is bought.
+fn options(listed: &VariationRef, axes: &[Axis]) -> Option<Vec<OptionValue>> {
+    let mut options = Vec::new();
+    for chosen in &listed.attributes {
+        let written = chosen.value.as_deref().filter(|value| !value.is_empty())?;
+        let name = text::plain(&chosen.name);
+        let values = axes.iter().filter(|axis| axis.name == name).flat_map(|axis| &axis.values);
+        let label = text::plain(written);
+        let known = values.into_iter().find(|value| value.id == written || value.label == label);
+        let value = known.cloned().unwrap_or_else(|| AxisValue { id: written.to_owned(), label });
+        options.push(OptionValue { name, value });
+    }
+    let place = |option: &OptionValue| axes.iter().position(|axis| axis.name == option.name);
+    options.sort_by_key(|option| place(option).unwrap_or(usize::MAX));
+    Some(options)
+}
+
+/// Whether the merchant has this value chosen beforehand.
+fn is_default(attributes: &[Attribute], option: &OptionValue) -> bool {
+    let attribute = attributes.iter().find(|attribute| text::plain(&attribute.name) == option.name);
+    attribute.is_some_and(|attribute| {
+        let term = |id: &str| attribute.terms.iter().find(|term| first_filled(&term.slug, &term.name) == id);
+        term(&option.value.id).is_some_and(|term| term.default)
+    })
+}
