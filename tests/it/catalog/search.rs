@@ -378,7 +378,7 @@ async fn every_variant_shown_can_be_bought_at_its_price_and_by_its_name() {
                 if variant["availability"]["available"] == false {
                     let body = json!({"line_items": [{"item": {"id": variant["id"]}, "quantity": 1}]});
                     let reply = ucp.create(body).await.expect(200);
-                    assert_eq!(reply.codes(), ["out_of_stock"], "{variant}");
+                    assert_eq!(reply.codes()[0], "out_of_stock", "{variant}");
                     continue;
                 }
                 let item = in_a_checkout(&ucp, variant).await;
