@@ -1,6 +1,7 @@
 //! The Store API client against a little shop on loopback that answers what a real one was recorded to answer,
 //! or fails in one of the ways in which shops fail.
 
+mod catalog;
 mod faults;
 mod stub;
 

@@ -98,6 +98,52 @@ async fn looking_around_calls_the_shop_no_more_often_than_promised() {
 }
 
 #[tokio::test]
+async fn ten_thousand_products_cost_no_more_than_twenty() {
+    let app = TestApp::new().await;
+    app.flower().add_made_products(10_000);
+    let ucp = app.ucp();
+    let mut table = format!("{:<44}{:>6}{:>7}", "10 000 products", "calls", "again");
+    for (question, path, body, most) in [
+        ("search by words, 20 of 1 000", "search", json!({"query": "vase", "pagination": {"limit": 20}}), 2),
+        ("everything, 50", "search", json!({"query": "*", "pagination": {"limit": 50}}), 2),
+        (
+            "a category, 50",
+            "search",
+            json!({"filters": {"categories": ["tools"]}, "pagination": {"limit": 50}}),
+            2,
+        ),
+        (
+            "a price, 20",
+            "search",
+            json!({"filters": {"price": {"max": 900}}, "context": {"currency": "USD"}, "pagination": {"limit": 20}}),
+            2,
+        ),
+        (
+            "10 ids",
+            "lookup",
+            json!({"ids": ["made-00010", "made-00010-m", "made-09990", "made-09990-l", "made-00001", "made-05000",
+                "100040", "bouquet_roses", "107", "made-99999"]}),
+            3,
+        ),
+        ("one product with variants", "product", json!({"id": "made-07770"}), 2),
+    ] {
+        let path = format!("/catalog/{path}");
+        let first = ucp.call(Method::POST, &path, Some(&body)).await.expect(200);
+        let calls = app.shop_calls().await;
+        let second = ucp.call(Method::POST, &path, Some(&body)).await.expect(200);
+        let again = app.shop_calls().await;
+        write!(table, "\n{question:<44}{:>6}{:>7}", calls.len(), again.len()).unwrap();
+        assert!(calls.len() <= most && again.is_empty(), "{question}: {calls:#?}, again {again:#?}");
+        assert_eq!(first.bytes, second.bytes);
+        if let Some(limit) = body["pagination"]["limit"].as_u64() {
+            assert_eq!(ids(&first.json["products"]).len() as u64, limit, "{question}");
+            assert_eq!(first.json["pagination"]["has_next_page"], true, "{question}");
+        }
+    }
+    println!("{table}");
+}
+
+#[tokio::test]
 async fn a_search_makes_its_products_known_by_id() {
     let app = TestApp::new().await;
     let general = app.general_ucp();
