@@ -18,7 +18,7 @@ pub struct Query {
 /// What products and variants must fit; all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
-    /// One of these categories, by value; empty: any.
+    /// One of these categories, by value ([`Filter::category`]); empty: any.
     pub categories: Vec<String>,
     /// The price.
     pub price: Bounds,
@@ -48,6 +48,12 @@ impl Bounds {
 }
 
 impl Filter {
+    /// The value of a category as products show it, from how somebody wrote it: small letters, hyphens.
+    #[must_use]
+    pub fn category(written: &str) -> String {
+        written.trim().to_lowercase().replace([' ', ','], "-")
+    }
+
     /// Whether a product is in one of the categories. Case does not count.
     #[must_use]
     pub fn takes(&self, product: &Product) -> bool {

@@ -158,7 +158,9 @@ impl Catalog {
             weight(256 + text + page.products.iter().map(|product| product.weight()).sum::<usize>())
         };
         let known_weight = |id: &String, known: &Known| {
-            weight(128 + id.len() + known.as_ref().map_or(0, |found| found.product.weight()))
+            // A product is kept once for all of its ids: each weighs its share.
+            let share = |found: &Found| found.product.weight() / (found.product.variants.len() + 1);
+            weight(128 + id.len() + known.as_ref().map_or(0, share))
         };
         Self {
             shelf,

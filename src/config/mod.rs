@@ -379,6 +379,8 @@ mod tests {
         let text = r#"
             [limits]
             json_depth = 1
+            [catalog]
+            page_size = 5
             [retention]
             answer_hours = 1
             [development]
@@ -401,6 +403,7 @@ mod tests {
             Settings::from_toml(text).unwrap().problems().into_iter().map(|p| p.key).collect();
         for key in [
             "limits.json_depth",
+            "catalog.page_size",
             "retention.answer_hours",
             "shops.main.hosts",
             "shops.main.public_url",

@@ -33,7 +33,8 @@ fn operation(method: &Method, path: &str) -> Option<(&'static str, &'static str)
     if path.ends_with("/.well-known/ucp") {
         return Some(("ucp", "profile"));
     }
-    if let Some((_, operation)) = path.split_once("/catalog/") {
+    // At the root there is no catalogue.
+    if let Some((_, operation)) = path.split_once("/catalog/").filter(|(root, _)| !root.is_empty()) {
         let known = ["search", "lookup", "product"].into_iter().find(|known| *known == operation)?;
         return Some(("ucp", known));
     }

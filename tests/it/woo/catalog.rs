@@ -133,7 +133,7 @@ async fn bounds_are_sent_in_the_decimals_that_the_shop_counts_in() {
 async fn words_find_what_may_be_found_and_lists_show_what_may_be_listed() {
     let (stub, shop) = shop(ItemIds::Id, [list(&[]), list(&[])]).await;
     shop.search(&query()).await.unwrap();
-    let filter = Filter { categories: texts(&["Cut flowers", "pots"]), ..Filter::default() };
+    let filter = Filter { categories: texts(&["cut-flowers", "pots"]), ..Filter::default() };
     shop.search(&Query { text: None, filter, page: 3, limit: 7 }).await.unwrap();
     let asked = stub.asked();
     assert_eq!((asked[0].get("search"), asked[0].get("catalog_visibility")), (Some("thing"), Some("search")));

@@ -240,6 +240,7 @@ impl WooStore {
         Context {
             shop: &self.shop,
             ids: self.resolver.kind(),
+            currency: self.currency,
             shared: shared_skus(hand.products.values().chain(hand.variations.values())),
             most: MOST_VARIATIONS,
         }
@@ -248,7 +249,7 @@ impl WooStore {
     /// The shop's products for a query, with bounds counted in so many decimals.
     async fn page(&self, query: &Query, decimals: u32) -> Result<(Vec<Item>, Answer), Error> {
         let (page, limit) = (query.page.to_string(), query.limit.to_string());
-        let categories = query.filter.categories.iter().map(|c| slug(c)).collect::<Vec<_>>().join(",");
+        let categories = query.filter.categories.join(",");
         let Bounds { min, max } = query.filter.price;
         let min = min.map(|min| self.counted(min, decimals, false).to_string());
         let max = max.map(|max| self.counted(max, decimals, true).to_string());
@@ -321,11 +322,6 @@ impl Context<'_> {
             Some(_) | None => Ok(shown),
         }
     }
-}
-
-/// A category as a shop names it in addresses: what was read from a product stays as it is.
-fn slug(category: &str) -> String {
-    category.trim().to_lowercase().replace([' ', ','], "-")
 }
 
 fn header(answer: &Answer, name: &str) -> Option<u64> {

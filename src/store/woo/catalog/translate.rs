@@ -21,7 +21,7 @@ use crate::{
         Stock, Variant, VariantsShown,
     },
     checkout::store::Error,
-    money::Money,
+    money::{Currency, Money},
 };
 
 /// How much of a text is kept.
@@ -33,6 +33,7 @@ const MAX_MEDIA: usize = 10;
 pub(super) struct Context<'a> {
     pub(super) shop: &'a Shop,
     pub(super) ids: ItemIds,
+    pub(super) currency: Currency,
     /// Article numbers that more than one thing has: they name nothing.
     pub(super) shared: BTreeSet<String>,
     /// As many variations as are ever looked at.
@@ -51,6 +52,16 @@ pub(super) fn shared_skus<'a>(items: impl Iterator<Item = &'a Item>) -> BTreeSet
 }
 
 impl Context<'_> {
+    /// Reads amounts, which have to be in the one currency that is configured: else they would be told wrongly.
+    fn reader(&self, item: &Item) -> Result<Reader, Error> {
+        let money = Reader::new(&item.prices.unit, false)?;
+        if money.currency() == self.currency {
+            return Ok(money);
+        }
+        let what = format!("the shop's prices are in {}, configured is {}", money.currency(), self.currency);
+        Err(Error::Unintelligible { what, wrote: false })
+    }
+
     /// The id that agents use: it has to lead back to this thing.
     pub(super) fn id(&self, item: &Item) -> String {
         let usable = |sku: &&str| {
@@ -79,7 +90,7 @@ impl Context<'_> {
         if !item.is_offered() || item.is_variation() {
             return Ok(None);
         }
-        let money = Reader::new(&item.prices.unit, false)?;
+        let money = self.reader(item)?;
         let axes = if item.is_variable() { axes(&item.attributes) } else { Vec::new() };
         let (variants, shown) = if item.is_variable() {
             self.variants(item, &axes, variations)?
@@ -161,7 +172,7 @@ impl Context<'_> {
     }
 
     fn variant(&self, item: &Item, parent: &Item, options: Vec<OptionValue>) -> Result<Variant, Error> {
-        let money = Reader::new(&item.prices.unit, false)?;
+        let money = self.reader(item)?;
         let amount = |text: &str| -> Result<Money, Error> {
             Ok(Money::new(money.amount(text, &item.prices.unit)?, money.currency()))
         };

@@ -12,7 +12,10 @@ use super::{
     translate::{Context, shared_skus},
     wire::Item,
 };
-use crate::catalog::{Availability, Product, Rating, Stock, Variant, VariantsShown};
+use crate::{
+    catalog::{Availability, Product, Rating, Stock, Variant, VariantsShown},
+    money::Currency,
+};
 
 fn items(values: Vec<Value>) -> BTreeMap<String, Item> {
     let items = values.into_iter().map(|value| serde_json::from_value::<Item>(value).unwrap());
@@ -41,12 +44,16 @@ fn shown_as(ids: ItemIds, product: Value, variations: Vec<Value>) -> Option<Prod
     let variations = items(variations);
     let shared = shared_skus(std::iter::once(&product).chain(variations.values()));
     let shop = shop();
-    let context = Context { shop: &shop, ids, shared, most: 100 };
+    let context = Context { shop: &shop, ids, currency: currency("EUR"), shared, most: 100 };
     context.product(&product, &variations).unwrap()
 }
 
 fn shown(product: Value) -> Option<Product> {
     shown_as(ItemIds::Id, product, variations())
+}
+
+fn currency(code: &str) -> Currency {
+    Currency::parse(code).unwrap()
 }
 
 fn variant<'a>(product: &'a Product, id: &str) -> &'a Variant {
@@ -194,12 +201,16 @@ fn stars_are_read_digit_by_digit() {
 }
 
 #[test]
-fn amounts_that_would_lose_digits_are_refused() {
+fn amounts_that_would_lose_digits_or_are_in_another_currency_are_refused() {
     let mut fine = recorded(19);
     fine["prices"]["price"] = json!("12505");
     fine["prices"]["currency_minor_unit"] = json!(3);
-    let fine: Item = serde_json::from_value(fine).unwrap();
-    let shop = shop();
-    let context = Context { shop: &shop, ids: ItemIds::Id, shared: [].into(), most: 100 };
-    assert!(context.product(&fine, &BTreeMap::new()).is_err());
+    let plain = recorded(19);
+    for (item, configured) in [(fine, "EUR"), (plain, "USD")] {
+        let item: Item = serde_json::from_value(item).unwrap();
+        let (shop, shared) = (shop(), [].into());
+        let context =
+            Context { shop: &shop, ids: ItemIds::Id, currency: currency(configured), shared, most: 100 };
+        assert!(context.product(&item, &BTreeMap::new()).is_err(), "{configured}");
+    }
 }

@@ -124,8 +124,9 @@ fn filter(body: &Node<'_>, face: &ShopFace) -> Result<(Filter, bool), Refusal> {
     let mut filter = Filter::default();
     if let Some(categories) = filters.member("categories")? {
         let values = categories.items(MAX_CATEGORIES)?;
-        filter.categories = values.iter().map(|value| value.text(MAX_TEXT)).collect::<Result<_, _>>()?;
-        filter.categories.retain(|value| !value.trim().is_empty());
+        let value = |node: &Node<'_>| node.text(MAX_TEXT).map(|text| Filter::category(&text));
+        filter.categories = values.iter().map(value).collect::<Result<_, _>>()?;
+        filter.categories.retain(|value| !value.is_empty());
         // Their order does not count: equal questions share an answer.
         filter.categories.sort_unstable();
         filter.categories.dedup();
