@@ -4,7 +4,11 @@
 //! [`Settings::cache_bytes`] each. Equal questions at one time are asked once; a failure is told to all who wait
 //! and is not kept. What a page brings answers later questions for its ids too.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use moka::future::Cache;
 
@@ -132,10 +136,37 @@ type Known = Option<Found>;
 pub struct Catalog {
     shelf: Arc<dyn Shelf>,
     settings: Settings,
+    /// Made at the first question: a shop that nobody asks takes no room.
+    kept: OnceLock<Kept>,
+}
+
+/// What is kept.
+struct Kept {
     pages: Cache<Query, Arc<Page>>,
     known: Cache<String, Known>,
     /// Look-ups on their way: they end here and are not kept.
     asked: Cache<Vec<String>, Arc<Vec<Known>>>,
+}
+
+impl Kept {
+    fn new(settings: &Settings) -> Self {
+        let half = settings.cache_bytes / 2;
+        let page_weight = |query: &Query, page: &Arc<Page>| {
+            let text = query.text.as_ref().map_or(0, String::len);
+            weight(256 + text + page.products.iter().map(|product| product.weight()).sum::<usize>())
+        };
+        let known_weight = |id: &String, known: &Known| {
+            // A product is kept once for all of its ids: each weighs its share.
+            let share = |found: &Found| found.product.weight() / (found.product.variants.len() + 1);
+            weight(128 + id.len() + known.as_ref().map_or(0, share))
+        };
+        let ttl = settings.ttl;
+        Self {
+            pages: Cache::builder().max_capacity(half).weigher(page_weight).time_to_live(ttl).build(),
+            known: Cache::builder().max_capacity(half).weigher(known_weight).time_to_live(ttl).build(),
+            asked: Cache::builder().max_capacity(0).time_to_live(Duration::ZERO).build(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Catalog {
@@ -152,31 +183,11 @@ impl Catalog {
     /// An empty memory in front of a shelf.
     #[must_use]
     pub fn new(shelf: Arc<dyn Shelf>, settings: Settings) -> Self {
-        let half = settings.cache_bytes / 2;
-        let page_weight = |query: &Query, page: &Arc<Page>| {
-            let text = query.text.as_ref().map_or(0, String::len);
-            weight(256 + text + page.products.iter().map(|product| product.weight()).sum::<usize>())
-        };
-        let known_weight = |id: &String, known: &Known| {
-            // A product is kept once for all of its ids: each weighs its share.
-            let share = |found: &Found| found.product.weight() / (found.product.variants.len() + 1);
-            weight(128 + id.len() + known.as_ref().map_or(0, share))
-        };
-        Self {
-            shelf,
-            pages: Cache::builder()
-                .max_capacity(half)
-                .weigher(page_weight)
-                .time_to_live(settings.ttl)
-                .build(),
-            known: Cache::builder()
-                .max_capacity(half)
-                .weigher(known_weight)
-                .time_to_live(settings.ttl)
-                .build(),
-            asked: Cache::builder().max_capacity(0).time_to_live(Duration::ZERO).build(),
-            settings,
-        }
+        Self { shelf, settings, kept: OnceLock::new() }
+    }
+
+    fn kept(&self) -> &Kept {
+        self.kept.get_or_init(|| Kept::new(&self.settings))
     }
 
     /// How it behaves.
@@ -195,7 +206,7 @@ impl Catalog {
             self.remember(&page).await;
             Ok::<_, store::Error>(page)
         };
-        let page = Box::pin(self.pages.try_get_with(query.clone(), ask)).await?;
+        let page = Box::pin(self.kept().pages.try_get_with(query.clone(), ask)).await?;
         let listings = page.products.iter().filter_map(|product| listing(product, &query.filter)).collect();
         Ok(Results { listings, total: page.total, more: page.more })
     }
@@ -205,11 +216,11 @@ impl Catalog {
         for product in &page.products {
             for variant in &product.variants {
                 let found = Found { product: Arc::clone(product), variant: Some(variant.id.clone()) };
-                self.known.insert(variant.id.clone(), Some(found)).await;
+                self.kept().known.insert(variant.id.clone(), Some(found)).await;
             }
             if product.variant(&product.id).is_none() {
                 let found = Found { product: Arc::clone(product), variant: None };
-                self.known.insert(product.id.clone(), Some(found)).await;
+                self.kept().known.insert(product.id.clone(), Some(found)).await;
             }
         }
     }
@@ -248,7 +259,7 @@ impl Catalog {
     async fn find(&self, ids: &[String], enough: impl Fn(&Found) -> bool) -> Result<Vec<Known>, Error> {
         let mut known = Vec::with_capacity(ids.len());
         for id in ids {
-            let kept = self.known.get(id).await;
+            let kept = self.kept().known.get(id).await;
             known.push(kept.filter(|kept| kept.as_ref().is_none_or(&enough)));
         }
         let open = ids.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(id, _)| id.clone());
@@ -259,11 +270,11 @@ impl Catalog {
             let ask = async {
                 let found = Arc::new(self.shelf.find(&open).await?);
                 for (id, found) in open.iter().zip(found.iter()) {
-                    self.known.insert(id.clone(), found.clone()).await;
+                    self.kept().known.insert(id.clone(), found.clone()).await;
                 }
                 Ok::<_, store::Error>(found)
             };
-            let found = Box::pin(self.asked.try_get_with(open.clone(), ask)).await?;
+            let found = Box::pin(self.kept().asked.try_get_with(open.clone(), ask)).await?;
             brought = open.into_iter().zip(found.iter().cloned()).collect();
         }
         let answer = |(id, known): (&String, Option<Known>)| match known {

@@ -16,7 +16,7 @@ mod wire;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -52,18 +52,21 @@ const PARENTS_KEPT_FOR: Duration = Duration::from_hours(12);
 /// What is remembered of a shop's catalogue.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Variations and their products.
-    parents: Cache<String, String>,
+    /// Variations and their products; made at the first.
+    parents: OnceLock<Cache<String, String>>,
     /// With how many decimals prices are counted; [`UNSEEN`] before the first.
     decimals: AtomicU32,
 }
 
 impl Memory {
-    pub(super) fn new() -> Self {
-        Self {
-            parents: Cache::builder().max_capacity(PARENTS_KEPT).time_to_live(PARENTS_KEPT_FOR).build(),
-            decimals: AtomicU32::new(UNSEEN),
-        }
+    pub(super) const fn new() -> Self {
+        Self { parents: OnceLock::new(), decimals: AtomicU32::new(UNSEEN) }
+    }
+
+    fn parents(&self) -> &Cache<String, String> {
+        self.parents.get_or_init(|| {
+            Cache::builder().max_capacity(PARENTS_KEPT).time_to_live(PARENTS_KEPT_FOR).build()
+        })
     }
 }
 
@@ -143,10 +146,10 @@ impl WooStore {
         for item in &items {
             self.catalog.decimals.store(item.prices.unit.currency_minor_unit, Ordering::Relaxed);
             if item.is_variation() {
-                self.catalog.parents.insert(item.id.clone(), item.parent.clone()).await;
+                self.catalog.parents().insert(item.id.clone(), item.parent.clone()).await;
             }
             for listed in &item.variations {
-                self.catalog.parents.insert(listed.id.clone(), item.id.clone()).await;
+                self.catalog.parents().insert(listed.id.clone(), item.id.clone()).await;
             }
         }
         Ok(items)
@@ -357,7 +360,7 @@ impl Shelf for WooStore {
         let mut products: BTreeSet<String> = hand.variations.values().map(|v| v.parent.clone()).collect();
         let (mut open, mut unclear) = (BTreeSet::new(), BTreeSet::new());
         for id in meant.iter().flatten().filter(|id| !hand.holds(id)) {
-            if let Some(parent) = self.catalog.parents.get(id).await {
+            if let Some(parent) = self.catalog.parents().get(id).await {
                 products.insert(parent);
                 open.insert(id.clone());
             } else {
