@@ -248,7 +248,7 @@ mod tests {
         format!("http://{address}")
     }
 
-    /// Requirements: U-016, U-019, U-023.
+    /// Requirements: U-016, U-019, U-023, U-025.
     #[tokio::test]
     async fn a_profile_is_fetched_once_and_every_failure_is_told_apart() {
         let hits: &'static AtomicUsize = Box::leak(Box::default());

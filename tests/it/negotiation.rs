@@ -202,7 +202,7 @@ async fn only_what_both_sides_list_is_active_and_told() {
     }
 }
 
-/// Requirements: U-018. A11 of the known faults.
+/// Requirements: U-018.
 #[tokio::test]
 async fn a11_the_header_is_a_dictionary_however_it_is_spaced() {
     let mut odd = full_profile(NOW, None);
@@ -238,7 +238,7 @@ async fn a11_the_header_is_a_dictionary_however_it_is_spaced() {
     }
 }
 
-/// Requirements: U-001, U-003, U-004, U-005, U-006, U-007, U-008, U-009, U-010, U-011, U-013, U-014. A5 and A20 of the known faults.
+/// Requirements: U-001, U-003, U-004, U-005, U-006, U-007, U-008, U-009, U-010, U-011, U-013.
 #[tokio::test]
 async fn a5_a20_our_own_profile_is_cacheable_and_says_what_is_served() {
     let app = TestApp::new().await;

@@ -187,6 +187,7 @@ async fn a11_a_profile_of_any_kind_is_negotiated_with() {
 }
 
 /// A16: the order is made and its answer is lost. It is found, told, and never made again.
+/// Requirements: A-032.
 #[tokio::test]
 async fn a16_a_lost_answer_is_found_again() {
     let app = TestApp::new().await;
@@ -375,6 +376,7 @@ async fn a30_a_repeated_create_is_one_session() {
     assert_eq!(app.sessions_made(), 2);
 }
 
+/// Requirements: A-030.
 #[tokio::test]
 async fn a31_a_new_key_buys_nothing_twice() {
     let app = TestApp::new().await;

@@ -73,6 +73,7 @@ async fn b5_b9_a_buyers_own_retry_is_not_in_the_way() {
     assert_eq!(app.general().orders().as_array().unwrap().len(), 1);
 }
 
+/// Requirements: D-15.
 #[tokio::test]
 async fn b6_parallel_completions_under_different_keys_place_one_order() {
     let app = Arc::new(TestApp::new().await);

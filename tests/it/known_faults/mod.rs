@@ -12,7 +12,7 @@
 //! | B22 | `b22_…`: a limited order; that other sessions of the shop back off as well comes with the budgets towards the shop |
 //! | D6 | stock holds, with their issue |
 //! | D9 | `d9_…`, and beside `platform::fetch`; names that resolve to private addresses come with the guard for profiles |
-//! | D11, D13 | the recorder: `record.rs` |
+//! | D11, D13 | the recorder: `record/` |
 //! | A17, A27, B1, B2, D8 | also `woo.rs` and `woo/`, at the shop's client alone |
 //! | C11 | embedded state here; Redis with its issue |
 //!
@@ -34,7 +34,7 @@ const ROWS: [&str; 44] = [
 ];
 
 /// Rows without a test of their name, and why.
-const ELSEWHERE: [(&str, &str); 10] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("a1", "there is no MCP yet"),
     ("a12", "there are no webhooks yet"),
     ("a13", "one version of UCP is served"),
@@ -43,8 +43,6 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("d2", "there are no limits yet"),
     ("d5", "there are no limits yet"),
     ("d6", "there are no stock holds yet"),
-    ("d11", "tests/it/record.rs, with the recorder"),
-    ("d13", "tests/it/record.rs, with the recorder"),
 ];
 
 /// The rows that tests are named by: `a3_…`, `b5_b9_…`.
@@ -99,6 +97,7 @@ fn the_list_is_the_one_of_the_reference_folder() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(specs).join("../docs/known-faults.md");
     let Ok(text) = std::fs::read_to_string(&file) else {
         println!("skipped: there is no {}", file.display());
+        assert!(std::env::var_os("CI").is_none(), "with CI set nothing is skipped");
         return;
     };
     let listed: BTreeSet<String> = text
