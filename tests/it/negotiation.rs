@@ -161,7 +161,7 @@ async fn a_profile_is_fetched_once_within_the_shortest_life() {
     assert_eq!(platform.fetches("full"), 1, "whatever the origin says about caching");
 }
 
-/// Requirements: U-028, U-029, U-030, U-031, U-032, U-034, U-035.
+/// Requirements: U-028, U-029, U-030, U-031, U-034, U-035.
 #[tokio::test]
 async fn only_what_both_sides_list_is_active_and_told() {
     let vendor = "com.example.gift_wrap";
