@@ -102,11 +102,14 @@ enum Command {
 /// What a recording keeps to itself.
 const RECORD_HELP: &str = "\
 Scrubbed while recording, in requests and answers: cart tokens, nonces, cookies, credentials, API keys, order
-keys, payment data, e-mail addresses, names, companies, streets, towns, postcodes, phone numbers, IP addresses,
-notes, and what plugins keep in order meta. The same value becomes the same stand-in, so that flows join up.
+keys, payment data, tokens of payment providers, e-mail addresses, names, companies, streets, towns, postcodes,
+phone numbers, IP addresses, notes, reviews and who wrote them. In addresses and customers, payment data, results
+and details, checkout forms, order meta, and the pages that a buyer is sent to, what no list knows as harmless is
+scrubbed too. The same value becomes the same stand-in, so that flows join up.
 
-Not scrubbed: countries and states, order and customer numbers, what is bought and when, and personal data under
-names that only a plugin knows. Record a test shop, and read the file before you share it.
+Not scrubbed: countries and states, order and customer numbers, what is bought and when, and what a plugin puts
+elsewhere under names of its own: data of cart items (an engraving), objects of its own API. Record a test shop,
+and read the file before you share it.
 
 It listens on loopback unless told otherwise: whoever reaches it speaks to the shop through it. Ctrl-C ends the
 recording; the file is whole after every exchange, even after kill -9.";

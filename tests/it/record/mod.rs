@@ -1,6 +1,7 @@
 //! The recorder: what passes is recorded, scrubbed, and can be played.
 
 mod passing;
+mod payments;
 mod program;
 
 use std::{
@@ -468,4 +469,54 @@ async fn recordings_of_a_real_shop_play_after_scrubbing_as_before() {
         ["Sample", "sam@example.com", "Beverly Hills", "3105550100", "1 Main St", "eyJ", "tok_declined"];
     assert_absent(&bench.out, &names, &["Sam", "90210", "Apt 2"]);
     replay::declined_purchase(&TestApp::replay(bench.out.to_str().unwrap()).await).await;
+}
+
+#[tokio::test]
+async fn extra_fields_of_a_real_shop_are_scrubbed_and_its_description_of_them_is_not() {
+    let bench = recorded_again("36-checkout-fields.har").await;
+    let names = [
+        "Muster",
+        "anna@example.com",
+        "DE123456789",
+        "eyJ",
+        "\"demo/door\":\"1234\"",
+        "\"demo/floor\":\"3\"",
+    ];
+    assert_absent(&bench.out, &names, &["Anna", "Berlin", "1234"]);
+    let all = Value::from(bench.entries()).to_string();
+    for kept in [
+        "Door code is required",
+        "Data to pass through to the payment method",
+        "order-received/5106",
+        "DE-BE",
+    ] {
+        assert!(all.contains(kept), "{kept}");
+    }
+    // And all of it is played again, with the stand-ins, as it was recorded.
+    let tape = played(&bench.out).await;
+    let mut tokens: Vec<(String, String)> = Vec::new();
+    for entry in bench.entries() {
+        let request = &entry["request"];
+        let url = request["url"].as_str().unwrap().replace("https://shop.example.com", &tape);
+        let mut call = bench.client.request(request["method"].as_str().unwrap().parse().unwrap(), url);
+        for line in request["headers"].as_array().unwrap() {
+            let (name, value) = (line["name"].as_str().unwrap(), line["value"].as_str().unwrap());
+            let live = tokens.iter().find(|(recorded, _)| recorded == value);
+            if name.eq_ignore_ascii_case("cart-token") || name.eq_ignore_ascii_case("content-type") {
+                call = call.header(name, live.map_or(value, |(_, live)| live.as_str()));
+            }
+        }
+        let answer = call
+            .body(request["postData"]["text"].as_str().unwrap_or_default().to_owned())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status().as_u16(), entry["response"]["status"], "{}", request["url"]);
+        let lines = entry["response"]["headers"].as_array().unwrap();
+        let recorded =
+            lines.iter().find(|line| line["name"].as_str().unwrap().eq_ignore_ascii_case("cart-token"));
+        if let (Some(recorded), Some(live)) = (recorded, answer.headers().get("cart-token")) {
+            tokens.push((recorded["value"].as_str().unwrap().to_owned(), live.to_str().unwrap().to_owned()));
+        }
+    }
 }

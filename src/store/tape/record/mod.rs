@@ -14,8 +14,8 @@
 //! - A call that could not be sent (no connection) is answered with 502 and not recorded. One whose answer did
 //!   not come or broke off has status 0: played, it breaks off as well.
 //!
-//! Not scrubbed: country and state, order numbers and customer numbers, what is bought and when, and personal
-//! data that stand under names of a plugin's own and nowhere else.
+//! Not scrubbed: country and state, order numbers and customer numbers, what is bought and when, and what a plugin
+//! puts under names of its own outside of addresses, customers, payments, checkout forms and order meta.
 
 mod entry;
 mod file;

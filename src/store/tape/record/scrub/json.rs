@@ -1,8 +1,8 @@
-//! Scrubbing of messages: JSON by its members, forms and queries by their names, headers by theirs.
+//! Scrubbing of messages: JSON by its members, headers by their names.
 
 use serde_json::{Map, Value};
 
-use super::{Kind, Scrubber, Side, kinds, scan::Reach};
+use super::{Kind, Scrubber, Side, kinds, open, scan::Reach};
 
 /// What is known of a place in a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,18 +11,26 @@ enum Place {
     Open,
     /// Every text is of one kind.
     All(Kind),
+    /// In an address: names tell, and an unknown one is a field of the shop's own.
+    Address,
+    /// In a customer or user: as in an address.
+    Person,
     /// In `payment_data`: names stay, every value goes.
     Payment,
-    /// In `payment_details`: what the payment method told its script.
+    /// In `payment_result` and `payment_details`: what the payment method told.
     Details,
+    /// A text that the payment method gave out.
+    Handed,
     /// In `meta_data`.
     Meta,
     /// Messages by the names of fields: a name says nothing of the text under it.
     Messages,
+    /// In a description of fields: as in messages.
+    Schema,
 }
 
 /// Headers whose values say nothing of a person and give nothing away.
-const OPEN_HEADERS: [&str; 40] = [
+const OPEN_HEADERS: [&str; 37] = [
     "accept",
     "accept-encoding",
     "accept-language",
@@ -39,21 +47,18 @@ const OPEN_HEADERS: [&str; 40] = [
     "content-encoding",
     "content-language",
     "content-length",
-    "content-location",
     "content-type",
     "date",
     "expires",
     "keep-alive",
     "last-modified",
     "link",
-    "location",
     "nonce-timestamp",
     "pragma",
     "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
     "ratelimit-retry-after",
-    "refresh",
     "retry-after",
     "server",
     "transfer-encoding",
@@ -64,6 +69,9 @@ const OPEN_HEADERS: [&str; 40] = [
     "x-wp-totalpages",
     "user-id",
 ];
+
+/// Authors of notes who are nobody.
+const OWN_AUTHORS: [&str; 3] = ["system", "WooCommerce", ""];
 
 /// What stands for the value of a header that is not open.
 const SCRUBBED: &str = "scrubbed";
@@ -93,6 +101,7 @@ impl Scrubber {
                 }
                 SCRUBBED.to_owned()
             }
+            "location" | "content-location" | "refresh" => self.link(value),
             _ if OPEN_HEADERS.contains(&name.as_str()) => self.text(value, Reach::Strong),
             _ => match kinds::of_name(&name) {
                 Some(Kind::Nonce) => self.put(Kind::Nonce, value),
@@ -126,34 +135,6 @@ impl Scrubber {
         self.text(path, Reach::Strong)
     }
 
-    /// Scrubs a query or a form, by the names in it; `path` is where it was sent.
-    pub(in super::super) fn pairs(&mut self, path: &str, query: &str) -> Vec<(String, String)> {
-        let pairs = url::form_urlencoded::parse(query.as_bytes());
-        let pairs: Vec<(String, String)> =
-            pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-        let order = path.contains("/order/") || path.contains("order-received") || path.contains("order-pay");
-        let people = path.contains("/wc/v3/orders") || path.contains("/wc/v3/customers");
-        pairs
-            .into_iter()
-            .map(|(name, value)| {
-                let kind = match name.as_str() {
-                    "key" if order => Some(Kind::OrderKey),
-                    "search" if people && value.contains('@') => Some(Kind::Email),
-                    "search" if people => Some(Kind::Person),
-                    name => kinds::of_name(name),
-                };
-                let put = match kind {
-                    Some(kind) => self.put(kind, &value),
-                    // A form may hold JSON.
-                    None if value.starts_with(['{', '[']) => self.json_text(&value, Side::Request),
-                    None if name == "rest_route" => self.text(&value, Reach::Strong),
-                    None => self.text(&value, reach_of(&name)),
-                };
-                (name, put)
-            })
-            .collect()
-    }
-
     /// Scrubs a text that may be JSON, or JSON behind noise.
     pub(in super::super) fn json_text(&mut self, text: &str, side: Side) -> String {
         let start = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -184,14 +165,19 @@ impl Scrubber {
             }
             Value::String(text) => *text = self.leaf(text, name, place, side),
             Value::Number(number) => {
-                let kind = match place {
-                    Place::All(kind) => Some(kind),
-                    Place::Payment => Some(Kind::Payment),
-                    Place::Open => kinds::of_name(name).filter(|kind| *kind != Kind::Nonce),
-                    Place::Details | Place::Meta | Place::Messages => None,
-                };
-                if let Some(kind) = kind {
-                    *value = self.put(kind, &number.to_string()).into();
+                let number = number.to_string();
+                let named = || kinds::of_name(name).filter(|kind| *kind != Kind::Nonce && !is_author(name));
+                match place {
+                    Place::All(kind) => *value = self.put(kind, &number).into(),
+                    Place::Payment => *value = self.put(Kind::Payment, &number).into(),
+                    Place::Handed | Place::Details => *value = self.handed(&number).into(),
+                    Place::Address => *value = self.put(named().unwrap_or(Kind::Field), &number).into(),
+                    Place::Open | Place::Person => {
+                        if let Some(kind) = named() {
+                            *value = self.put(kind, &number).into();
+                        }
+                    }
+                    Place::Meta | Place::Messages | Place::Schema => {}
                 }
             }
             Value::Bool(_) | Value::Null => {}
@@ -199,58 +185,119 @@ impl Scrubber {
     }
 
     fn leaf(&mut self, text: &str, name: &str, place: Place, side: Side) -> String {
-        match place {
-            Place::All(kind) => self.put(kind, text),
-            Place::Payment => self.put(Kind::Payment, text),
-            Place::Messages => self.text(text, Reach::All),
-            Place::Open | Place::Details | Place::Meta => match kinds::of_name(name) {
-                Some(kind) => self.put(kind, text),
-                // A field may hold JSON of its own.
-                None if text.starts_with(['{', '[']) && text.len() > 2 => self.json_text(text, side),
-                None => self.text(text, reach_of(name)),
-            },
+        let unknown = match place {
+            Place::All(kind) => return self.put(kind, text),
+            Place::Payment => return self.put(Kind::Payment, text),
+            Place::Handed | Place::Details => return self.handed(text),
+            Place::Meta => return self.put(kinds::of_name(name).unwrap_or(Kind::Value), text),
+            Place::Messages => return self.text(text, Reach::All),
+            Place::Schema => return self.text(text, reach_of(name)),
+            Place::Address => (!open::is_open_in_address(name)).then_some(Kind::Field),
+            Place::Person => (!open::is_open_in_person(name)).then_some(Kind::Field),
+            Place::Open => None,
+        };
+        match kinds::of_name(name).or(unknown) {
+            Some(_) if is_author(name) && OWN_AUTHORS.contains(&text) => text.to_owned(),
+            Some(kind) => self.put(kind, text),
+            None if open::is_link(name) => self.link(text),
+            None if name == "payment_method" && !text.is_empty() && !open::is_method(text) => {
+                self.put(Kind::Payment, text)
+            }
+            // "Visa ending in 4242"
+            None if name == "payment_method_title" && has_digits(text, 4) => self.put(Kind::Payment, text),
+            // A field may hold JSON of its own.
+            None if text.starts_with(['{', '[']) && text.len() > 2 => self.json_text(text, side),
+            None => self.text(text, reach_of(name)),
         }
     }
 
     fn object(&mut self, members: &mut Map<String, Value>, place: Place, side: Side) {
         let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let has = |names: &[&str]| names.iter().any(|name| members.contains_key(*name));
         for prefix in ["", "billing_", "shipping_"] {
             let names = (text(&format!("{prefix}first_name")), text(&format!("{prefix}last_name")));
             if let (Some(first), Some(last)) = names {
                 self.learn_full_name(first, last);
             }
         }
-        self.methods.extend(text("payment_method").map(str::to_owned));
         let methods = members.get("payment_methods").and_then(Value::as_array).into_iter().flatten();
-        self.methods.extend(methods.filter_map(Value::as_str).map(str::to_owned));
-        let refusal = members.contains_key("status");
-        let person = ["email", "phone", "username"].iter().any(|name| members.contains_key(*name));
+        for method in methods.filter_map(Value::as_str).chain(text("payment_method")) {
+            self.learn_method(method);
+        }
+        let refusal = has(&["status"]);
+        let review = has(&["reviewer", "author_name"]);
+        let refund = has(&["amount", "total", "refunded_by"]);
+        let person = has(&["email", "phone", "username"]);
+        let customer =
+            has(&["avatar_url", "avatar_urls", "username", "user_login", "user_nicename", "nickname"])
+                || has(&["email"]) && has(&["billing", "shipping"]);
+        let checkout = side == Side::Request
+            && has(&["payment_method"])
+            && has(&["payment_data", "billing_address", "extensions"]);
+        let password = text("type") == Some("password");
+        let place = if place == Place::Open && customer { Place::Person } else { place };
         let key = text("key").map(str::to_owned);
+        let pair = has(&["value"]);
+        // Settings name themselves by their id.
+        let label = key.clone().or_else(|| text("id").filter(|_| pair).map(str::to_owned));
         for (name, member) in members.iter_mut() {
+            let place = match (place, name.as_str()) {
+                (Place::Open | Place::Person, name) if is_schema(name, member) => Place::Schema,
+                (place, _) => place,
+            };
             match (place, name.as_str(), &key) {
-                (Place::Payment, "key", _) => self.value(member, name, Place::Open, side),
-                (Place::Meta, "value" | "display_value", Some(key)) => self.meta(member, key, side),
-                (Place::Details, "value", Some(key)) => self.detail(member, key, side),
-                (Place::Open, "value", Some(key)) if kinds::of_name(key).is_some() => {
-                    self.value(member, key, place, side);
-                }
-                (Place::All(_) | Place::Payment | Place::Messages, ..) => {
+                (Place::Schema | Place::All(_) | Place::Handed | Place::Messages, ..) => {
                     self.value(member, name, place, side);
                 }
+                (Place::Payment, "key", _) if pair => self.value(member, name, Place::Open, side),
+                (Place::Payment, ..) => self.value(member, name, place, side),
+                (Place::Meta, "value" | "display_value", Some(key)) => self.meta(member, key, side),
+                (Place::Meta, "key" | "display_key", Some(_)) | (Place::Meta, "id", _) => {
+                    self.value(member, "key", Place::Open, side);
+                }
+                (Place::Meta, name, _) => self.meta(member, name, side),
+                (Place::Details, "key", _) if pair => self.value(member, "key", Place::Open, side),
+                (Place::Details, "value", Some(key)) => self.detail(member, key, side),
+                (Place::Details, name, _) => self.detail(member, name, side),
+                (_, "value" | "default", _) if password => {
+                    self.value(member, name, Place::All(Kind::Secret), side);
+                }
+                (_, "value", _) if label.as_deref().and_then(kinds::of_name).is_some() => {
+                    self.value(member, label.as_deref().unwrap_or_default(), place, side);
+                }
                 (_, "payment_data", _) => self.value(member, name, Place::Payment, side),
-                (_, "payment_details", _) => self.value(member, name, Place::Details, side),
+                (_, "payment_details" | "payment_result", _) => {
+                    self.value(member, name, Place::Details, side);
+                }
                 (_, "meta_data", _) => self.value(member, name, Place::Meta, side),
+                (Place::Person, "meta", _) => self.value(member, name, Place::Meta, side),
                 (_, "additional_fields", _) => self.value(member, name, Place::All(Kind::Field), side),
                 (_, "params" | "details", _) if refusal => self.value(member, name, Place::Messages, side),
                 (_, "extensions", _) if side == Side::Request => self.extensions(member, side),
-                (_, "name", _) if person => self.value(member, "full_name", place, side),
+                (_, "_links", _) => self.value(member, name, Place::Open, side),
+                (_, name, _) if is_address(name, member) => self.value(member, name, Place::Address, side),
+                (_, "avatar_urls" | "reviewer_avatar_urls" | "author_avatar_urls", _) => {
+                    self.value(member, name, Place::All(Kind::Field), side);
+                }
+                (_, "review" | "content", _) if review => {
+                    self.value(member, name, Place::All(Kind::Note), side);
+                }
+                (_, "reason", _) if refund => self.value(member, name, Place::All(Kind::Note), side),
+                (_, "name", _) if person || place == Place::Person => {
+                    self.value(member, "full_name", place, side);
+                }
+                (Place::Open, name, _)
+                    if checkout && kinds::of_name(name).is_none() && !open::is_open_in_form(name) =>
+                {
+                    self.value(member, name, Place::All(Kind::Payment), side);
+                }
                 _ => self.value(member, name, place, side),
             }
         }
     }
 
     fn meta(&mut self, value: &mut Value, key: &str, side: Side) {
-        if kinds::is_harmless_meta(key) {
+        if open::is_harmless_meta(key) {
             self.value(value, "utm_", Place::Open, side);
         } else {
             let kind = kinds::of_name(key).unwrap_or(Kind::Value);
@@ -258,11 +305,23 @@ impl Scrubber {
         }
     }
 
-    /// The shop's result and the page to go to stay, what else a payment method tells its script does not.
+    /// The shop's result and a message stay, of the page to go to what is known to say nothing; what else a
+    /// payment method tells its script does not.
     fn detail(&mut self, value: &mut Value, key: &str, side: Side) {
-        let open = key == "result" || key.contains("redirect") || key.to_lowercase().contains("message");
-        let place = if open { Place::Messages } else { Place::All(Kind::Secret) };
-        self.value(value, key, place, side);
+        let name = kinds::plain(key);
+        let outcome = value.as_str().is_some_and(open::is_outcome);
+        match (name.as_str(), value) {
+            ("payment_details", value) => self.value(value, key, Place::Details, side),
+            (name, _) if outcome && (name == "result" || name.ends_with("status")) => {}
+            ("order_id" | "order_number" | "order", value) => self.value(value, key, Place::Open, side),
+            (name, Value::String(text)) if open::is_link(name) || name.ends_with("url") => {
+                *text = self.link(text);
+            }
+            (name, value) if name.ends_with("message") || name.ends_with("messages") => {
+                self.value(value, key, Place::Messages, side);
+            }
+            (_, value) => self.value(value, key, Place::Handed, side),
+        }
     }
 
     /// What plugins are told with a request. Where a buyer came from stays but for addresses of pages.
@@ -272,7 +331,7 @@ impl Scrubber {
             match told {
                 Value::Object(members) if plugin == "woocommerce/order-attribution" => {
                     for (name, member) in members {
-                        let open = kinds::is_harmless_meta(&format!("_wc_order_attribution_{name}"));
+                        let open = open::is_harmless_meta(&format!("_wc_order_attribution_{name}"));
                         let place = if open { Place::Open } else { Place::All(Kind::Value) };
                         self.value(member, name, place, side);
                     }
@@ -283,6 +342,42 @@ impl Scrubber {
     }
 }
 
-fn reach_of(name: &str) -> Reach {
+/// Whether a member is a description of fields, as `OPTIONS` and the API's index answer them.
+fn is_schema(name: &str, member: &Value) -> bool {
+    match (name, member) {
+        ("schema", Value::Object(schema)) => schema.contains_key("properties"),
+        ("endpoints", Value::Array(endpoints)) => {
+            !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.get("methods").is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a member is an address.
+fn is_address(name: &str, member: &Value) -> bool {
+    let Value::Object(address) = member else { return false };
+    let parts =
+        ["first_name", "last_name", "address_1", "line_one", "street", "city", "postcode", "postal_code"];
+    match name {
+        "billing_address" | "shipping_address" => true,
+        "billing" | "shipping" | "destination" | "address" => {
+            parts.iter().any(|part| address.contains_key(*part))
+                || address.keys().any(|name| name.contains('/'))
+                || address.contains_key("country") && address.contains_key("state")
+        }
+        name => name.ends_with("_address") && parts.iter().any(|part| address.contains_key(*part)),
+    }
+}
+
+/// Who wrote a note to an order, or a comment: a name, or a number that stays.
+fn is_author(name: &str) -> bool {
+    name == "author"
+}
+
+fn has_digits(text: &str, count: usize) -> bool {
+    text.chars().filter(char::is_ascii_digit).count() >= count
+}
+
+pub(super) fn reach_of(name: &str) -> Reach {
     if kinds::is_the_shops(name) { Reach::Strong } else { Reach::All }
 }

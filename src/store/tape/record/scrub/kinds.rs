@@ -27,25 +27,43 @@ pub(super) enum Kind {
     Cart,
     Nonce,
     Secret,
+    /// What a payment method told, and may be a common word.
+    Told,
 }
 
 impl Kind {
     /// Whether the buyer gives it: another buyer gives another. The rest is given out by the shop.
     pub(super) const fn is_personal(self) -> bool {
-        !matches!(self, Self::OrderKey | Self::Cart | Self::Nonce | Self::Secret)
+        !matches!(self, Self::OrderKey | Self::Cart | Self::Nonce | Self::Secret | Self::Told)
     }
 
     /// Whether it is a secret or told by its form alone: then it is looked for everywhere, in names of products too.
     pub(super) const fn is_strong(self) -> bool {
         matches!(
             self,
-            Self::Email | Self::Ip | Self::Payment | Self::OrderKey | Self::Cart | Self::Nonce | Self::Secret
+            Self::Email
+                | Self::Ip
+                | Self::Payment
+                | Self::OrderKey
+                | Self::Cart
+                | Self::Nonce
+                | Self::Secret
+                | Self::Told
         )
     }
 
     /// Whether the value may be anything, a common word too.
     pub(super) const fn is_anything(self) -> bool {
-        matches!(self, Self::Payment | Self::Field | Self::Value)
+        matches!(self, Self::Payment | Self::Field | Self::Value | Self::Told)
+    }
+
+    /// The kind that shares its stand-ins: a buyer may send what the shop gave out.
+    pub(super) const fn twin(self) -> Option<Self> {
+        match self {
+            Self::Payment => Some(Self::Secret),
+            Self::Secret => Some(Self::Payment),
+            _ => None,
+        }
     }
 
     /// The stand-in with a number. None of them is a part of another.
@@ -70,6 +88,7 @@ impl Kind {
             Self::Cart => "cart",
             Self::Nonce => "nonce",
             Self::Secret => "secret",
+            Self::Told => "told",
         };
         format!("{label}-{number}.scrubbed")
     }
@@ -80,7 +99,7 @@ impl Kind {
         let value = value.trim();
         match self {
             Self::Cart => identity(value),
-            Self::Payment | Self::OrderKey | Self::Nonce | Self::Secret => value.to_owned(),
+            Self::Payment | Self::OrderKey | Self::Nonce | Self::Secret | Self::Told => value.to_owned(),
             Self::Phone if value.chars().filter(char::is_ascii_digit).count() >= 3 => {
                 value.chars().filter(char::is_ascii_digit).collect()
             }
@@ -94,7 +113,7 @@ impl Kind {
 
 /// The last part of a name, in one spelling: `billing_address[first_name]`, `_billing_first_name` and
 /// `firstName` are `first_name`.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let last = name.trim_end_matches(']').rsplit(['[', '.', '/']).next().unwrap_or(name);
     let mut plain = String::new();
     let mut before = ' ';
@@ -119,7 +138,7 @@ pub(super) fn of_name(name: &str) -> Option<Kind> {
         | "order_comments"
         | "note"
         | "delivery_instructions" => Kind::Note,
-        "user_agent" | "customer_user_agent" => Kind::Agent,
+        "user_agent" | "customer_user_agent" | "author_user_agent" => Kind::Agent,
         "cart_token" => Kind::Cart,
         "order_key" => Kind::OrderKey,
         _ => return of_stripped(&plain),
@@ -128,34 +147,61 @@ pub(super) fn of_name(name: &str) -> Option<Kind> {
 }
 
 fn of_stripped(plain: &str) -> Option<Kind> {
-    let prefixes = ["billing_", "shipping_", "customer_", "user_", "buyer_"];
+    let prefixes = ["billing_", "shipping_", "customer_", "user_", "buyer_", "s_"];
     let stripped = prefixes.iter().find_map(|prefix| plain.strip_prefix(prefix));
     Some(match stripped.unwrap_or(plain) {
         "first_name" | "given_name" => Kind::FirstName,
         "last_name" | "family_name" | "surname" => Kind::LastName,
-        "full_name" | "display_name" | "username" | "nickname" | "nicename" | "login" | "recipient" => {
-            Kind::Person
-        }
+        "full_name" | "display_name" | "username" | "nickname" | "nicename" | "login" | "recipient"
+        | "reviewer" | "author" | "author_name" | "cardholder_name" | "name_on_card" | "account_name"
+        | "account_holder" => Kind::Person,
         "name" if stripped.is_some() => Kind::Person,
         "company" => Kind::Company,
         "address_1" | "address_2" | "address_line_1" | "address_line_2" | "line1" | "line2" | "line_one"
-        | "line_two" | "street" | "street_address" | "extended_address" | "address_index" => Kind::Street,
+        | "line_two" | "street" | "street_address" | "extended_address" | "address_index" | "address" => {
+            Kind::Street
+        }
         "city" | "town" | "address_locality" => Kind::City,
         "postcode" | "postal_code" | "zip" | "zip_code" => Kind::Postcode,
         "phone" | "phone_number" | "mobile" | "fax" => Kind::Phone,
         "ip" | "ip_address" | "ip_addr" => Kind::Ip,
-        "birthday" | "birth_date" | "date_of_birth" | "vat_number" | "vat_id" | "tax_id" => Kind::Field,
-        "nonce" => Kind::Nonce,
+        "birthday"
+        | "birth_date"
+        | "date_of_birth"
+        | "vat_number"
+        | "vat_id"
+        | "tax_id"
+        | "avatar_url"
+        | "avatar_urls"
+        | "reviewer_avatar_urls"
+        | "author_avatar_urls"
+        | "author_url"
+        | "gravatar" => Kind::Field,
+        "nonce" | "security" => Kind::Nonce,
+        "payment_intent" | "setup_intent" | "payment_method_id" | "stripe_source" | "card_expiry"
+        | "exp_month" | "exp_year" | "expiry_month" | "expiry_year" | "last4" | "sort_code" => Kind::Payment,
         "token" | "secret" | "password" | "pass" | "pwd" | "authorization" | "cookie" | "set_cookie"
-        | "api_key" | "consumer_key" | "card_number" | "cvc" | "cvv" | "iban" | "bic" | "account_number"
-        | "transaction_id" | "signature" | "session_id" => Kind::Secret,
+        | "api_key" | "secret_key" | "private_key" | "consumer_key" | "card_number" | "cvc" | "cvv"
+        | "iban" | "bic" | "account_number" | "transaction_id" | "signature" | "session_id" => Kind::Secret,
         other if other == "email" || other.ends_with("_email") => Kind::Email,
         other if other.ends_with("_phone") => Kind::Phone,
+        other if other.ends_with("_ip") => Kind::Ip,
         other if other.ends_with("nonce") => Kind::Nonce,
         other
-            if ["_token", "_secret", "_password", "_signature", "_api_key"]
-                .iter()
-                .any(|end| other.ends_with(end)) =>
+            if [
+                "_token",
+                "_secret",
+                "_secret_key",
+                "_password",
+                "_signature",
+                "_api_key",
+                "_cvc",
+                "_cvv",
+                "_iban",
+                "card_number",
+            ]
+            .iter()
+            .any(|end| other.ends_with(end)) =>
         {
             Kind::Secret
         }
@@ -198,13 +244,6 @@ pub(super) fn is_the_shops(name: &str) -> bool {
             | "alt"
             | "permalink"
     ) || ["currency", "total", "price", "date", "utm_"].iter().any(|start| plain.starts_with(start))
-}
-
-/// Meta of an order that says nothing of a person.
-pub(super) fn is_harmless_meta(key: &str) -> bool {
-    key.strip_prefix("_wc_order_attribution_").is_some_and(|name| {
-        name.starts_with("utm_") || matches!(name, "source_type" | "device_type" | "session_pages")
-    })
 }
 
 #[cfg(test)]

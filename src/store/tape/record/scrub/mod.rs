@@ -1,7 +1,9 @@
 //! Scrubbing: secrets and personal data become stand-ins before anything is written.
 //!
 //! A value is known as secret by the name it stands under ([`kinds`]) or by its form (an e-mail address, a JWT,
-//! an order key; [`scan`]). The same value of one kind has the same stand-in from then on, so that flows still
+//! an order key, a payment provider's token; [`forms`]). Where people and payments are told of, names that nobody
+//! knows hide what stands under them: in addresses and customers, payment data, results and details, order meta,
+//! checkout forms, and the pages that a buyer is sent to ([`link`]); lists say what stays. The same value of one kind has the same stand-in from then on, so that flows still
 //! join up; stand-ins are numbered in order of appearance and say nothing of the value. A value once known is
 //! looked for in every other text too:
 //!
@@ -10,7 +12,7 @@
 //! | secrets, e-mail addresses | everywhere, as a part of a text too |
 //! | other text of 6 letters or more | as a part of every text that is not the shop's own word (a status, an amount, a product's name) |
 //! | shorter text | where it is a whole text |
-//! | fields and meta of plugins, payment data: a single word of letters alone | under their names only |
+//! | fields and meta of plugins, payment data, words in redirects: a single word of letters alone | under their names only |
 //! | numbers of 8 digits or more (5 in prose) | where they stand alone; shorter ones only under their names |
 //!
 //! Upper case, spaces around, HTML, percent and JSON escapes do not hide a value. Each exchange is gone through
@@ -19,8 +21,12 @@
 //! Country and state stay: tax and shipping depend on them. So do the correlation id (`utm_id`), order numbers
 //! and what the shop sells.
 
+mod forms;
 mod json;
 mod kinds;
+mod link;
+mod open;
+mod pairs;
 mod scan;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -147,9 +153,17 @@ impl Scrubber {
         self.stand_ins.get(index).map(|stand_in| stand_in.text.clone()).unwrap_or_default()
     }
 
+    /// Remembers the name of a payment method.
+    fn learn_method(&mut self, value: &str) {
+        if open::is_method(value) {
+            self.methods.insert(value.to_owned());
+        }
+    }
+
     fn learn(&mut self, kind: Kind, value: &str) -> usize {
         let canonical = kind.canonical(value);
         let known = self.by_value.get(&(kind, canonical.clone())).copied();
+        let known = known.or_else(|| self.by_value.get(&(kind.twin()?, canonical.clone())).copied());
         let index = known.unwrap_or_else(|| self.number(kind, canonical));
         self.learn_spelling(kind, value, index);
         index

@@ -1,7 +1,6 @@
 //! Scrubbing of plain text: addresses, headers, pages, and every text in JSON whose name says nothing.
 
-use super::{Edge, Kind, Needle, Scrubber, fold, folded, kinds};
-use crate::store::tape::thread::identity;
+use super::{Edge, Kind, Needle, Scrubber, fold, folded, forms, kinds};
 
 /// How far a text is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl Scrubber {
         let before = at.checked_sub(1).and_then(|before| letters.get(before)).copied();
         let by_needle = self.needle(rest, before, reach, prose);
         let longest = by_needle.as_ref().map_or(0, |(length, _)| *length);
-        let by_form = if before.is_none_or(|c| !in_word(c)) { formed(rest) } else { None };
+        let by_form = forms::formed(letters, at);
         let named = named(rest, before, reach);
         // A value under a name that says what it is comes before what its form says.
         let (kind, head, value, tail) = match (named, by_form) {
@@ -109,10 +108,6 @@ impl Edge {
     }
 }
 
-const fn in_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '%')
-}
-
 /// How a value is written where it stands.
 #[derive(Debug, Clone, Copy)]
 enum Coding {
@@ -144,7 +139,7 @@ impl Coding {
 /// `name=value` in a query, or `"name":"value"` in text that holds JSON: kind, all before the value, the value.
 fn named(rest: &[char], before: Option<char>, reach: Reach) -> Option<(Kind, String, String, Coding)> {
     let quoted = rest.first() == Some(&'"');
-    if !quoted && !matches!(before, Some('?' | '&' | ';')) {
+    if !quoted && !matches!(before, None | Some('?' | '&' | ';' | '#')) {
         return None;
     }
     let inner = rest.get(usize::from(quoted)..)?;
@@ -184,76 +179,4 @@ fn named(rest: &[char], before: Option<char>, reach: Reach) -> Option<(Kind, Str
         .collect();
     let coding = if quoted { Coding::Json } else { Coding::Query };
     (!value.is_empty()).then_some((kind, head, value, coding))
-}
-
-/// What tells itself by its form.
-fn formed(rest: &[char]) -> Option<(Kind, usize)> {
-    jwt(rest).or_else(|| order_key(rest)).or_else(|| api_key(rest)).or_else(|| email(rest))
-}
-
-fn starts(rest: &[char], text: &str) -> bool {
-    let mut rest = rest.iter();
-    text.chars().all(|c| rest.next() == Some(&c))
-}
-
-fn run(rest: &[char], part: impl Fn(char) -> bool) -> usize {
-    rest.iter().take_while(|c| part(**c)).count()
-}
-
-/// Three parts in base64, the first of which begins as a JSON object does.
-fn jwt(rest: &[char]) -> Option<(Kind, usize)> {
-    if !starts(rest, "eyJ") {
-        return None;
-    }
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let mut length = run(rest, part);
-    for _ in 0..2 {
-        if rest.get(length) != Some(&'.') {
-            return None;
-        }
-        length += 1 + run(rest.get(length + 1..)?, part);
-    }
-    let token: String = rest.get(..length)?.iter().collect();
-    let names_a_cart = identity(&token) != token;
-    Some((if names_a_cart { Kind::Cart } else { Kind::Secret }, length))
-}
-
-fn order_key(rest: &[char]) -> Option<(Kind, usize)> {
-    if !starts(rest, "wc_order_") {
-        return None;
-    }
-    let tail = run(rest.get(9..)?, |c| c.is_ascii_alphanumeric());
-    let ends = rest.get(9 + tail).is_none_or(|c| *c != '_');
-    (tail >= 8 && ends).then_some((Kind::OrderKey, 9 + tail))
-}
-
-/// A key of the merchant's: `ck_…`, `cs_…`.
-fn api_key(rest: &[char]) -> Option<(Kind, usize)> {
-    if !starts(rest, "ck_") && !starts(rest, "cs_") {
-        return None;
-    }
-    let tail = run(rest.get(3..)?, |c| c.is_ascii_hexdigit());
-    (tail >= 32).then_some((Kind::Secret, 3 + tail))
-}
-
-fn email(rest: &[char]) -> Option<(Kind, usize)> {
-    let mut local = 0;
-    let at_sign = loop {
-        let here = rest.get(local..)?;
-        match *here.first()? {
-            '%' if starts(here, "%40") => break 3,
-            '@' => break 1,
-            '&' if starts(here, "&#64;") => break 5,
-            c if in_word(c) => local += 1,
-            _ => return None,
-        }
-    };
-    let domain = rest.get(local + at_sign..)?;
-    let length = run(domain, |c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
-    let name: String = domain.get(..length)?.iter().collect();
-    let name = name.trim_end_matches(['.', '-']);
-    let last = name.rsplit_once('.').map(|(_, last)| last)?;
-    let picture = ["png", "jpg", "jpeg", "webp", "gif", "svg", "avif"].contains(&last);
-    let named = last.len() >= 2 && last.chars().all(|c| c.is_ascii_alphabetic()) && !picture;
-    (local > 0 && named).then(|| (Kind::Email, local + at_sign + name.len()))
 }

@@ -222,6 +222,182 @@ fn an_exchange_lists_its_stand_ins_and_says_which_a_buyer_gives() {
     assert_eq!(used.personal, ["buyer-1@scrubbed.invalid"]);
 }
 
+/// Nothing of these stands in a scrubbed value.
+#[track_caller]
+fn assert_gone(found: &impl std::fmt::Debug, secrets: &[&str]) {
+    let found = format!("{found:?}");
+    for secret in secrets {
+        assert!(!found.contains(secret), "{secret} in {found}");
+    }
+}
+
+fn again(scrubber: &mut Scrubber, body: &Value) -> Value {
+    scrubbed(scrubber, Side::Answer, body)
+}
+
+const INTENT: &str = "pi_3MtwBwLkdIwHu7ix28a3tqPa_secret_YrKJUKribcBjcG8HVhfZluoGH";
+
+#[test]
+fn the_page_to_go_to_keeps_its_words_and_none_of_its_secrets() {
+    let mut scrubber = scrubber();
+    for (link, scrubbed) in [
+        (
+            format!("#wc-stripe-confirm-pi:5447:{INTENT}:a1f226c94c"),
+            "#wc-stripe-confirm-pi:5447:secret-1.scrubbed:secret-2.scrubbed",
+        ),
+        (format!("#wc-stripe-confirm-pi%3A5447%3A{INTENT}"), "#secret-3.scrubbed"),
+        (
+            format!(
+                "http://127.0.0.1:8789/checkout/order-received/5448/?key=wc_order_Ps1Ooje5VVg4W&lang=de#pay={INTENT}"
+            ),
+            "https://shop.example.com/checkout/order-received/5448/?key=order-key-1.scrubbed&lang=de#pay=secret-1.scrubbed",
+        ),
+        (
+            "https://hooks.psp.example/3d_secure_2/redirect/q7XbA9vLm2?who=Zx9&lang=en&status=Zx9aaaaaaaaa"
+                .to_owned(),
+            "https://hooks.psp.example/3d_secure_2/redirect/secret-4.scrubbed?who=told-1.scrubbed&lang=en\
+             &status=secret-5.scrubbed",
+        ),
+        ("/3ds-challenge/?order=5119".to_owned(), "/3ds-challenge/?order=5119"),
+        (String::new(), ""),
+    ] {
+        assert_eq!(scrubber.link(&link), scrubbed, "{link}");
+        let body = json!({ "payment_result": { "payment_status": "pending", "redirect_url": link,
+            "payment_details": [{ "key": "redirect", "value": link }] }, "redirect": link });
+        let found = again(&mut scrubber, &body);
+        assert_eq!(found["payment_result"]["redirect_url"], scrubbed);
+        assert_eq!(found["payment_result"]["payment_details"][0]["value"], scrubbed);
+        assert_eq!(
+            (&found["redirect"], &found["payment_result"]["payment_status"]),
+            (&json!(scrubbed), &json!("pending"))
+        );
+        assert_eq!(scrubber.header("Location", &link), scrubbed);
+    }
+    let told = scrubber.text("go to https://x.example/pay#client_secret=abcdefgh1", scan::Reach::All);
+    assert_eq!(told, "go to https://x.example/pay#client_secret=secret-6.scrubbed");
+}
+
+#[test]
+fn what_a_payment_method_tells_is_hidden_unless_it_says_how_it_went() {
+    let body = json!({ "payment_result": { "payment_status": "success", "session": "evening", "intent": { "a": "Qx81" },
+        "payment_details": [{ "key": "result", "value": "failure" }, { "key": "status", "value": "Zx81aa" },
+            { "key": "iframe_url", "value": "https://x.example/f?s=Zx82aa" }, { "key": "errorMessage", "value": "Declined." },
+            { "key": "redirectMessageToken", "value": "Zx83aa" }, { "key": "number", "value": 42_424_242 }] },
+        "when": "evening" });
+    let found = scrubbed(&mut scrubber(), Side::Answer, &body);
+    assert_gone(&found["payment_result"], &["evening", "Qx81", "Zx8", "42424242"]);
+    let details = &found["payment_result"]["payment_details"];
+    assert_eq!((&details[0]["value"], &details[3]["value"]), (&json!("failure"), &json!("Declined.")));
+    assert_eq!(found["when"], "evening");
+    let object =
+        json!({ "payment_details": { "result": "success", "client_secret": "Zx91", "more": ["Zx92"] } });
+    let found = scrubbed(&mut scrubber(), Side::Answer, &object);
+    assert_eq!(found["payment_details"]["result"], "success");
+    assert_gone(&found, &["Zx9"]);
+}
+
+#[test]
+fn a_checkout_form_keeps_the_method_and_the_country() {
+    let mut scrubber = scrubber();
+    let form = "payment_method=stripe&payment_data[0][key]=token&payment_data[0][value]=tok_abc\
+        &payment_data[1][key]=payment_method&payment_data[1][value]=stripe&billing_address[demo/floor]=7th\
+        &billing_country=DE&billing_floor=9th&wc-stripe-payment-method=pm_abc&stripe_source=src_abc&mystery=Zx1\
+        &wc_order_attribution_utm_source=agent&extensions[acme][gift]=Bob&terms=on&security=a1f226c94c\
+        &post_data=billing_first_name%3DFriedelinde%26payment_method%3Dstripe%26unknown%3DZx2";
+    let found = scrubber.pairs("/checkout", form);
+    assert_gone(
+        &found,
+        &["tok_abc", "7th", "9th", "pm_abc", "src_abc", "Zx1", "Bob", "a1f226c94c", "Friedelinde", "Zx2"],
+    );
+    let value =
+        |name: &str| found.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap();
+    assert_eq!(value("payment_method"), "stripe");
+    assert_eq!((value("payment_data[0][key]"), value("payment_data[1][value]")), ("token", "stripe"));
+    assert_eq!((value("billing_country"), value("terms")), ("DE", "on"));
+    assert_eq!(value("wc_order_attribution_utm_source"), "agent");
+    // A token is no method, whatever it stands under; and a list of orders is no checkout.
+    assert_gone(&scrubber.pairs("/", "payment_method=pm_1Q0PsIJvEtkwdCNYMSaVuRz6"), &["pm_1Q"]);
+    let list = scrubber.pairs("/wp-json/wc/v3/orders", "payment_method=stripe&dp=2&after=2026-01-01");
+    assert_eq!(list[1..], [("dp".to_owned(), "2".to_owned()), ("after".to_owned(), "2026-01-01".to_owned())]);
+    assert_gone(&scrubber.pairs("/", "wc-stripe-new-card=Zx3"), &["Zx3"]);
+}
+
+#[test]
+fn fields_of_the_shops_own_are_hidden_in_addresses_and_checkouts() {
+    let mut address = anna();
+    address["demo/floor"] = "3rd floor".into();
+    address["demo/door"] = 4711.into();
+    let body = json!({ "billing_address": address, "payment_method": "stripe", "gift_for": "Bob", "nested": { "x": "Zx1" },
+        "create_account": false });
+    let mut scrubber = scrubber();
+    let found = scrubbed(&mut scrubber, Side::Request, &body);
+    assert_gone(&found, &["3rd floor", "4711", "Bob", "Zx1"]);
+    let address = &found["billing_address"];
+    assert_eq!(
+        (&address["country"], &address["state"], &address["address_2"]),
+        (&json!("DE"), &json!("DE-BW"), &json!(""))
+    );
+    assert_eq!((&found["payment_method"], &found["create_account"]), (&json!("stripe"), &json!(false)));
+    let answer = json!({ "shipping_rates": [{ "destination": { "country": "DE", "state": "DE-BW", "acme/gate": "B" } }],
+        "billing": { "first_name": "Zoe", "country": "DE", "gate": "C" } });
+    let found = scrubbed(&mut scrubber, Side::Answer, &answer);
+    assert_gone(&found, &["\"B\"", "\"C\"", "Zoe"]);
+    // A description of the fields says nothing of anybody.
+    let fields = json!({ "endpoints": [{ "methods": ["POST"], "args": { "payment_data": { "description": "Data.",
+        "type": "array" }, "billing_address": { "type": "object", "properties": { "demo/floor": {
+        "description": "Floor", "type": "string" } } } } }], "schema": { "properties": { "payment_result": {
+        "description": "Result.", "type": "object" } } } });
+    assert_eq!(scrubbed(&mut scrubber, Side::Answer, &fields), fields);
+}
+
+#[test]
+fn reviewers_customers_and_users_are_hidden() {
+    let hash = "https://secure.gravatar.example/avatar/0bc83cb571cd1c50ba6f3e8a78ef1346?s=96";
+    let body = json!([
+        { "id": 1, "product_id": 19, "product_name": "Mug", "status": "approved", "reviewer": "Friedelinde Q",
+            "reviewer_email": "f@x.example", "review": "<p>My dog Bello likes it</p>", "rating": 5,
+            "reviewer_avatar_urls": { "24": hash } },
+        { "id": 7, "date_created": "2026-01-01", "email": "g@x.example", "username": "quastenberg", "role": "customer",
+            "avatar_url": hash, "loyalty": "Gold member 81", "is_paying_customer": true,
+            "billing": { "first_name": "Gerda", "country": "DE", "acme_gate": "Zx1" },
+            "meta_data": [{ "id": 3, "key": "_billing_vat", "value": "DE123" }] },
+        { "id": 8, "name": "Hans", "slug": "hans-dampf", "link": "https://x.example/author/hans-dampf/",
+            "avatar_urls": { "24": hash }, "meta": { "birth": "1970" } },
+        { "id": 9, "author": 8, "author_name": "Inge", "author_ip": "203.0.113.9", "content": { "rendered": "Bello" },
+            "author_user_agent": "Zx2" },
+        { "id": 10, "author": "system", "note": "Paid by Kunigunde", "order": 5 },
+        { "id": 11, "reason": "Kunigunde moved", "amount": "1.00" },
+        { "id": "api_secret", "type": "password", "value": "Zx3" },
+        { "id": 12, "payment_method": "stripe", "payment_method_title": "Visa ending in 4242" },
+    ]);
+    let found = scrubbed(&mut scrubber(), Side::Answer, &body);
+    assert_gone(
+        &found,
+        &[
+            "Friedelinde",
+            "f@x",
+            "Bello",
+            "0bc83cb571cd",
+            "quastenberg",
+            "Gold",
+            "Gerda",
+            "Zx",
+            "DE123",
+            "Hans",
+            "hans-dampf",
+            "1970",
+            "Inge",
+            "203.0.113.9",
+            "Kunigunde",
+            "4242",
+        ],
+    );
+    assert_eq!((&found[0]["product_name"], &found[0]["rating"]), (&json!("Mug"), &json!(5)));
+    assert_eq!((&found[1]["role"], &found[1]["id"]), (&json!("customer"), &json!(7)));
+    assert_eq!(found[1]["billing"]["country"], "DE");
+    assert_eq!((&found[3]["author"], &found[4]["author"]), (&json!(8), &json!("system")));
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,80}", json in "[\\[\\]{}\":,a-z@.%&?=;\\\\ ]{0,60}") {
@@ -231,6 +407,8 @@ proptest::proptest! {
         scrubber.json_text(&json, Side::Request);
         scrubber.pairs("/x", &json);
         scrubber.header(&text, &json);
+        scrubber.link(&text);
+        scrubber.link(&json);
     }
 
     #[test]
