@@ -139,6 +139,7 @@ pub(super) fn of_name(name: &str) -> Option<Kind> {
         | "note"
         | "delivery_instructions" => Kind::Note,
         "user_agent" | "customer_user_agent" | "author_user_agent" => Kind::Agent,
+        "address" | "s_address" => Kind::Street,
         "cart_token" => Kind::Cart,
         "order_key" => Kind::OrderKey,
         _ => return of_stripped(&plain),
@@ -158,9 +159,7 @@ fn of_stripped(plain: &str) -> Option<Kind> {
         "name" if stripped.is_some() => Kind::Person,
         "company" => Kind::Company,
         "address_1" | "address_2" | "address_line_1" | "address_line_2" | "line1" | "line2" | "line_one"
-        | "line_two" | "street" | "street_address" | "extended_address" | "address_index" | "address" => {
-            Kind::Street
-        }
+        | "line_two" | "street" | "street_address" | "extended_address" | "address_index" => Kind::Street,
         "city" | "town" | "address_locality" => Kind::City,
         "postcode" | "postal_code" | "zip" | "zip_code" => Kind::Postcode,
         "phone" | "phone_number" | "mobile" | "fax" => Kind::Phone,
