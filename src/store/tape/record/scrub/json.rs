@@ -269,8 +269,9 @@ impl Scrubber {
                 (_, "payment_details" | "payment_result", _) => {
                     self.value(member, name, Place::Details, side);
                 }
-                (_, "meta_data", _) => self.value(member, name, Place::Meta, side),
-                (Place::Person, "meta", _) => self.value(member, name, Place::Meta, side),
+                (_, "meta_data", _) | (Place::Person, "meta", _) => {
+                    self.value(member, name, Place::Meta, side);
+                }
                 (_, "additional_fields", _) => self.value(member, name, Place::All(Kind::Field), side),
                 (_, "params" | "details", _) if refusal => self.value(member, name, Place::Messages, side),
                 (_, "extensions", _) if side == Side::Request => self.extensions(member, side),
