@@ -263,6 +263,8 @@ fn catalog_settings(settings: &Settings) -> catalog::Settings {
         cache_bytes: settings.catalog.cache_bytes,
         page_size: settings.catalog.page_size,
         ids: settings.catalog.ids,
+        calls: settings.catalog.calls,
+        wait: Duration::from_secs(settings.catalog.wait_secs),
     }
 }
 

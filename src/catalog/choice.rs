@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Axis, AxisValue, Filter, Found, OptionValue, Product, Variant, VariantsShown};
 
 /// What a caller has chosen of a product.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Wish {
     /// Values, one for an axis; the last one counts.
     pub selected: Vec<Choice>,
@@ -14,7 +14,7 @@ pub struct Wish {
 }
 
 /// A value as a caller names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// The axis.
     pub name: String,
@@ -64,6 +64,49 @@ impl Choice {
     }
 }
 
+impl Wish {
+    /// How many of the wishes these options fit, counted from the one that is given up last to the first that they
+    /// do not fit: of two sets, the one that fits more of them stays longer in the choice.
+    #[must_use]
+    pub fn fits(&self, axes: &[Axis], options: &[OptionValue]) -> usize {
+        let mut wanted = wanted(axes, self);
+        let mut order = Vec::with_capacity(wanted.len());
+        while !wanted.is_empty() {
+            order.push(wanted.remove(self.given_up_first(&wanted)));
+        }
+        order.iter().rev().take_while(|(name, value)| has(options, name, value.as_ref())).count()
+    }
+
+    /// Which wish goes first.
+    fn given_up_first(&self, wanted: &[Wanted]) -> usize {
+        let preferred = self.preferences.iter().rev();
+        let mut places = preferred.filter_map(|name| wanted.iter().position(|(axis, _)| same(axis, name)));
+        places.next().unwrap_or(wanted.len().saturating_sub(1))
+    }
+
+    /// About how many bytes it takes to keep.
+    #[must_use]
+    pub(super) fn weight(&self) -> usize {
+        let text = |text: &String| size_of::<String>() + text.len();
+        let choice = |choice: &Choice| {
+            text(&choice.name) + text(&choice.label) + choice.id.as_ref().map_or(size_of::<String>(), text)
+        };
+        let selected = self.selected.iter().map(choice).sum::<usize>();
+        selected + self.preferences.iter().map(text).sum::<usize>()
+    }
+}
+
+/// Whether a variant that is not at hand may fit the wish better than those that are.
+pub(super) fn may_be_further_on(found: &Found, wish: &Wish, filter: &Filter) -> bool {
+    let product = &found.product;
+    let wanted = wanted(&product.axes, wish);
+    let mut offered = product.variants.iter().filter(|variant| filter.takes_variant(variant));
+    matches!(product.shown, VariantsShown::Most { .. })
+        && found.variant.is_none()
+        && !wanted.is_empty()
+        && !offered.any(|variant| fit_all(variant, &wanted))
+}
+
 fn same(a: &str, b: &str) -> bool {
     a.trim().to_lowercase() == b.trim().to_lowercase()
 }
@@ -71,8 +114,12 @@ fn same(a: &str, b: &str) -> bool {
 /// A choice on the way to variants: an axis, and the value if the axis has it.
 type Wanted = (String, Option<AxisValue>);
 
+fn has(options: &[OptionValue], name: &str, value: Option<&AxisValue>) -> bool {
+    options.iter().any(|option| option.name == name && Some(&option.value) == value)
+}
+
 fn fits(variant: &Variant, name: &str, value: Option<&AxisValue>) -> bool {
-    variant.options.iter().any(|option| option.name == name && Some(&option.value) == value)
+    has(&variant.options, name, value)
 }
 
 fn fit_all<'a>(variant: &Variant, wanted: impl IntoIterator<Item = &'a Wanted>) -> bool {
@@ -95,7 +142,7 @@ pub(super) fn detail(found: &Found, wish: &Wish, filter: &Filter) -> Option<Deta
     };
     let wanted = match named {
         Some(variant) => exactly(variant),
-        None => relaxed(wanted(product, wish), wish, &offered),
+        None => relaxed(wanted(&product.axes, wish), wish, &offered),
     };
     let mut variants: Vec<Arc<Variant>> = match named {
         // Without options the variant is the product.
@@ -120,25 +167,19 @@ fn exactly(variant: &Variant) -> Vec<Wanted> {
     variant.options.iter().map(|option| (option.name.clone(), Some(option.value.clone()))).collect()
 }
 
-/// The wishes about axes that the product has, in its order.
-fn wanted(product: &Product, wish: &Wish) -> Vec<Wanted> {
+/// The wishes about axes that a product has, in its order.
+fn wanted(axes: &[Axis], wish: &Wish) -> Vec<Wanted> {
     let of_axis = |axis: &Axis| {
         let choice = wish.selected.iter().rev().find(|choice| same(&choice.name, &axis.name))?;
         Some((axis.name.clone(), choice.of(axis)))
     };
-    product.axes.iter().filter_map(of_axis).collect()
+    axes.iter().filter_map(of_axis).collect()
 }
 
 /// Gives up wishes until a variant fits.
 fn relaxed(mut wanted: Vec<Wanted>, wish: &Wish, offered: &[&Arc<Variant>]) -> Vec<Wanted> {
     while !wanted.is_empty() && !offered.iter().any(|variant| fit_all(variant, &wanted)) {
-        let last = wish
-            .preferences
-            .iter()
-            .rev()
-            .find_map(|name| wanted.iter().position(|(axis, _)| same(axis, name)))
-            .unwrap_or(wanted.len() - 1);
-        wanted.remove(last);
+        wanted.remove(wish.given_up_first(&wanted));
     }
     wanted
 }

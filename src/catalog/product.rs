@@ -23,7 +23,7 @@ pub struct Product {
     pub categories: Vec<Category>,
     /// What its variants cost.
     pub prices: PriceRange,
-    /// What they cost before reductions, if any is reduced.
+    /// What they cost before reductions, if any is reduced; told only of products whose variants are all at hand.
     pub list_prices: Option<PriceRange>,
     /// Pictures, the main one first.
     pub media: Vec<Media>,
@@ -39,7 +39,7 @@ pub struct Product {
     pub tags: Vec<String>,
 }
 
-/// How many of a product's variants are at hand.
+/// How many of a product's variants are at hand. Those that the shop lists but does not offer do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariantsShown {
     /// All.
@@ -119,6 +119,8 @@ pub enum Stock {
 pub struct Limits {
     /// The fewest.
     pub minimum: u32,
+    /// The most, if there is such a bound.
+    pub maximum: Option<u32>,
     /// In steps of.
     pub step: u32,
 }
@@ -207,22 +209,34 @@ impl Product {
         self.variants.iter().find(|variant| variant.id == id)
     }
 
-    /// About how many bytes it takes to keep.
+    /// About how many bytes it takes to keep: all texts, and the room of what holds them.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let media = |media: &[Media]| media.iter().map(|m| m.url.len() + m.alt.len() + 64).sum::<usize>();
+        let media = |media: &[Media]| {
+            media.iter().map(|m| size_of::<Media>() + m.url.len() + m.alt.len()).sum::<usize>()
+        };
+        let value = |value: &AxisValue| size_of::<AxisValue>() + value.id.len() + value.label.len();
+        let option = |option: &OptionValue| size_of::<String>() + option.name.len() + value(&option.value);
         let texts = [&self.id, &self.handle, &self.title, &self.summary, &self.description];
-        let own = texts.iter().map(|text| text.len()).sum::<usize>() + media(&self.media);
-        let axes = self.axes.iter().flat_map(|axis| &axis.values).map(|v| v.id.len() + v.label.len() + 64);
+        let texts = texts.into_iter().chain(&self.url).chain(&self.tags);
+        let categories = self.categories.iter().map(|category| &category.value);
+        let texts = texts.chain(categories).map(|text| size_of::<String>() + text.len());
+        let axes = self
+            .axes
+            .iter()
+            .map(|axis| size_of::<Axis>() + axis.name.len() + axis.values.iter().map(value).sum::<usize>());
         let variants = self.variants.iter().map(|variant| {
-            let options = variant.options.iter().map(|o| o.name.len() + o.value.label.len() + 96);
-            variant.title.len()
-                + variant.description.len()
-                + variant.url.as_ref().map_or(0, String::len)
+            let texts = [&variant.id, &variant.title, &variant.description];
+            let texts = texts.into_iter().chain(&variant.url).chain(&variant.sku).map(String::len);
+            size_of::<Variant>()
+                + texts.sum::<usize>()
+                + variant.options.iter().map(option).sum::<usize>()
                 + media(&variant.media)
-                + options.sum::<usize>()
-                + 256
         });
-        512 + own + axes.sum::<usize>() + variants.sum::<usize>()
+        size_of::<Self>()
+            + media(&self.media)
+            + texts.sum::<usize>()
+            + axes.sum::<usize>()
+            + variants.sum::<usize>()
     }
 }

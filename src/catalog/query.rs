@@ -18,7 +18,8 @@ pub struct Query {
 /// What products and variants must fit; all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
-    /// One of these categories, by value ([`Filter::category`]); empty: any.
+    /// One of these categories, by value ([`Filter::category`]); empty: any. A question names those that are meant,
+    /// with all below them.
     pub categories: Vec<String>,
     /// The price.
     pub price: Bounds,
@@ -44,6 +45,16 @@ impl Bounds {
     #[must_use]
     pub fn hold(self, minor: i64) -> bool {
         self.min.is_none_or(|min| minor >= min) && self.max.is_none_or(|max| minor <= max)
+    }
+}
+
+impl Query {
+    /// About how many bytes it takes to keep.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let text = self.text.as_ref().map_or(0, String::len);
+        let categories = self.filter.categories.iter().map(|value| value.len() + size_of::<String>());
+        size_of::<Self>() + text + categories.sum::<usize>()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The use cases, and the short memory in front of the shop.
 //!
-//! Kept are pages by query, and what ids stand for by id; both for [`Settings::ttl`], within a share of
-//! [`Settings::cache_bytes`] each. Equal questions at one time are asked once; a failure is told to all who wait
-//! and is not kept. What a page brings answers later questions for its ids too.
+//! What is kept: see `memory`. Equal questions at one time are asked once; a failure is told to all who wait
+//! and is not kept. What a page brings answers later questions for its ids too. Different questions go to the shop
+//! a few at a time ([`Settings::calls`]): looking around must not take the room of those who buy.
 
 use std::{
     collections::BTreeSet,
@@ -10,9 +10,12 @@ use std::{
     time::Duration,
 };
 
-use moka::future::Cache;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Detail, Filter, Found, Page, Product, Query, Shelf, Variant, VariantsShown, Wish, choice};
+use super::{
+    Detail, Filter, Found, Product, Query, Shelf, Tree, Variant, VariantsShown, Wish, choice,
+    memory::{Known, Memory},
+};
 use crate::checkout::{self, store};
 
 /// How a shop's catalogue behaves.
@@ -26,23 +29,39 @@ pub struct Settings {
     pub page_size: u32,
     /// Most ids of one look-up.
     pub ids: usize,
+    /// How many questions are asked of the shop at one time.
+    pub calls: usize,
+    /// How long a question waits for its turn.
+    pub wait: Duration,
 }
 
 /// The shop could not be asked. Shared by all who asked the same.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the shop could not be asked for its catalogue")]
-pub struct Error(#[source] Arc<store::Error>);
+pub struct Error(#[source] Arc<Failed>);
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Shop(#[from] store::Error),
+    #[error("too many other questions are on their way to the shop")]
+    Busy,
+}
 
 impl Error {
     /// Seconds after which the caller may try again.
     #[must_use]
     pub fn retry_after_secs(&self) -> u64 {
-        checkout::shop_wait_secs(&self.0)
+        match &*self.0 {
+            Failed::Shop(error) => checkout::shop_wait_secs(error),
+            Failed::Busy => 1,
+        }
     }
 }
 
-impl From<Arc<store::Error>> for Error {
-    fn from(error: Arc<store::Error>) -> Self {
+impl From<Arc<Failed>> for Error {
+    fn from(error: Arc<Failed>) -> Self {
         Self(error)
     }
 }
@@ -129,44 +148,13 @@ impl Looked {
     }
 }
 
-/// What an id is known to stand for.
-type Known = Option<Found>;
-
 /// The catalogue of one shop.
 pub struct Catalog {
     shelf: Arc<dyn Shelf>,
     settings: Settings,
+    turns: Semaphore,
     /// Made at the first question: a shop that nobody asks takes no room.
-    kept: OnceLock<Kept>,
-}
-
-/// What is kept.
-struct Kept {
-    pages: Cache<Query, Arc<Page>>,
-    known: Cache<String, Known>,
-    /// Look-ups on their way: they end here and are not kept.
-    asked: Cache<Vec<String>, Arc<Vec<Known>>>,
-}
-
-impl Kept {
-    fn new(settings: &Settings) -> Self {
-        let half = settings.cache_bytes / 2;
-        let page_weight = |query: &Query, page: &Arc<Page>| {
-            let text = query.text.as_ref().map_or(0, String::len);
-            weight(256 + text + page.products.iter().map(|product| product.weight()).sum::<usize>())
-        };
-        let known_weight = |id: &String, known: &Known| {
-            // A product is kept once for all of its ids: each weighs its share.
-            let share = |found: &Found| found.product.weight() / (found.product.variants.len() + 1);
-            weight(128 + id.len() + known.as_ref().map_or(0, share))
-        };
-        let ttl = settings.ttl;
-        Self {
-            pages: Cache::builder().max_capacity(half).weigher(page_weight).time_to_live(ttl).build(),
-            known: Cache::builder().max_capacity(half).weigher(known_weight).time_to_live(ttl).build(),
-            asked: Cache::builder().max_capacity(0).time_to_live(Duration::ZERO).build(),
-        }
-    }
+    memory: OnceLock<Memory>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -175,19 +163,24 @@ impl std::fmt::Debug for Catalog {
     }
 }
 
-fn weight(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
 impl Catalog {
     /// An empty memory in front of a shelf.
     #[must_use]
     pub fn new(shelf: Arc<dyn Shelf>, settings: Settings) -> Self {
-        Self { shelf, settings, kept: OnceLock::new() }
+        let turns = Semaphore::new(settings.calls.max(1));
+        Self { shelf, settings, turns, memory: OnceLock::new() }
     }
 
-    fn kept(&self) -> &Kept {
-        self.kept.get_or_init(|| Kept::new(&self.settings))
+    fn memory(&self) -> &Memory {
+        self.memory.get_or_init(|| Memory::new(self.settings.cache_bytes, self.settings.ttl))
+    }
+
+    /// A turn to ask the shop; the calls of one question follow one another.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Failed> {
+        match tokio::time::timeout(self.settings.wait, self.turns.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err(Failed::Busy),
+        }
     }
 
     /// How it behaves.
@@ -196,33 +189,45 @@ impl Catalog {
         &self.settings
     }
 
+    /// The shop's categories; asked for only when somebody names one.
+    async fn tree(&self) -> Result<Arc<Tree>, Error> {
+        let ask = async {
+            let _turn = self.turn().await?;
+            Ok::<_, Failed>(Arc::new(Tree::new(self.shelf.categories().await?)))
+        };
+        Ok(Box::pin(self.memory().tree.try_get_with((), ask)).await?)
+    }
+
+    /// The filter with all categories below those that it names.
+    async fn widened(&self, filter: &Filter) -> Result<Filter, Error> {
+        if filter.categories.is_empty() {
+            return Ok(filter.clone());
+        }
+        let categories = self.tree().await?.with_those_below(&filter.categories);
+        Ok(Filter { categories, ..filter.clone() })
+    }
+
     /// One page of products that fit.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn search(&self, query: &Query) -> Result<Results, Error> {
-        let ask = async {
-            let page = Arc::new(self.shelf.search(query).await?);
-            self.remember(&page).await;
-            Ok::<_, store::Error>(page)
-        };
-        let page = Box::pin(self.kept().pages.try_get_with(query.clone(), ask)).await?;
-        let listings = page.products.iter().filter_map(|product| listing(product, &query.filter)).collect();
-        Ok(Results { listings, total: page.total, more: page.more })
-    }
-
-    /// What a page brings is known by its ids, too.
-    async fn remember(&self, page: &Page) {
-        for product in &page.products {
-            for variant in &product.variants {
-                let found = Found { product: Arc::clone(product), variant: Some(variant.id.clone()) };
-                self.kept().known.insert(variant.id.clone(), Some(found)).await;
-            }
-            if product.variant(&product.id).is_none() {
-                let found = Found { product: Arc::clone(product), variant: None };
-                self.kept().known.insert(product.id.clone(), Some(found)).await;
+        let mut categories = Vec::new();
+        if !query.filter.categories.is_empty() {
+            categories = self.tree().await?.keys(&query.filter.categories);
+            if categories.is_empty() {
+                return Ok(Results { listings: Vec::new(), total: Some(0), more: false });
             }
         }
+        let ask = async {
+            let _turn = self.turn().await?;
+            let page = Arc::new(self.shelf.search(query, &categories).await?);
+            self.memory().remember(query, &page).await;
+            Ok::<_, Failed>(page)
+        };
+        let page = Box::pin(self.memory().pages.try_get_with(query.clone(), ask)).await?;
+        let listings = page.products.iter().filter_map(|product| listing(product, &query.filter)).collect();
+        Ok(Results { listings, total: page.total, more: page.more })
     }
 
     /// Products and variants by their ids. Filters take away what was found.
@@ -230,6 +235,7 @@ impl Catalog {
     /// # Errors
     /// [`Error`].
     pub async fn lookup(&self, ids: &[String], filter: &Filter) -> Result<Looked, Error> {
+        let filter = self.widened(filter).await?;
         let mut seen = BTreeSet::new();
         let ids: Vec<String> = ids.iter().filter(|id| seen.insert(id.as_str())).cloned().collect();
         let found = self.find(&ids, |_| true).await?;
@@ -239,7 +245,7 @@ impl Catalog {
                 looked.unknown.push(id);
                 continue;
             };
-            looked.add(id, &found, filter);
+            looked.add(id, &found, &filter);
         }
         looked.products.retain(|looked| filter.takes(&looked.product) && !looked.variants.is_empty());
         Ok(looked)
@@ -250,31 +256,59 @@ impl Catalog {
     /// # Errors
     /// [`Error`].
     pub async fn product(&self, id: &str, wish: &Wish, filter: &Filter) -> Result<Option<Detail>, Error> {
+        let filter = self.widened(filter).await?;
         let whole = |found: &Found| !matches!(found.product.shown, VariantsShown::Some { .. });
         let found = self.find(&[id.to_owned()], whole).await?;
-        Ok(found.first().and_then(Option::as_ref).and_then(|found| choice::detail(found, wish, filter)))
+        let Some(mut found) = found.into_iter().next().flatten() else { return Ok(None) };
+        if choice::may_be_further_on(&found, wish, &filter)
+            && let Some(chosen) = self.closely(id, wish).await?
+        {
+            found = chosen;
+        }
+        Ok(choice::detail(&found, wish, &filter))
+    }
+
+    /// A product with so many variants that those wished for have to be asked for.
+    async fn closely(&self, id: &str, wish: &Wish) -> Result<Known, Error> {
+        let question = (id.to_owned(), wish.clone());
+        if let Some(kept) = self.memory().chosen(&question).await {
+            return Ok(kept);
+        }
+        let ask = async {
+            let _turn = self.turn().await?;
+            let found = self.shelf.closely(id, wish).await?;
+            self.memory().choose(&question, &found).await;
+            Ok::<_, Failed>(found)
+        };
+        Ok(Box::pin(self.memory().choosing.try_get_with(question.clone(), ask)).await?)
     }
 
     /// What ids stand for; asks the shop once for those that are not known well enough.
     async fn find(&self, ids: &[String], enough: impl Fn(&Found) -> bool) -> Result<Vec<Known>, Error> {
         let mut known = Vec::with_capacity(ids.len());
         for id in ids {
-            let kept = self.kept().known.get(id).await;
+            let kept = self.memory().known(id).await;
             known.push(kept.filter(|kept| kept.as_ref().is_none_or(&enough)));
         }
         let open = ids.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(id, _)| id.clone());
-        let mut open: Vec<String> = open.collect();
+        // One id that takes a call of its own; more of them are not looked for, and so are unknown and not kept.
+        let mut alone = 0;
+        let mut open: Vec<String> = open
+            .filter(|id| {
+                alone += usize::from(self.shelf.takes_its_own_call(id));
+                alone < 2 || !self.shelf.takes_its_own_call(id)
+            })
+            .collect();
         open.sort_unstable();
         let mut brought = Vec::new();
         if !open.is_empty() {
             let ask = async {
+                let _turn = self.turn().await?;
                 let found = Arc::new(self.shelf.find(&open).await?);
-                for (id, found) in open.iter().zip(found.iter()) {
-                    self.kept().known.insert(id.clone(), found.clone()).await;
-                }
-                Ok::<_, store::Error>(found)
+                self.memory().keep(open.iter().cloned().zip(found.iter().cloned())).await;
+                Ok::<_, Failed>(found)
             };
-            let found = Box::pin(self.kept().asked.try_get_with(open.clone(), ask)).await?;
+            let found = Box::pin(self.memory().asked.try_get_with(open.clone(), ask)).await?;
             brought = open.into_iter().zip(found.iter().cloned()).collect();
         }
         let answer = |(id, known): (&String, Option<Known>)| match known {
@@ -291,3 +325,7 @@ fn listing(product: &Arc<Product>, filter: &Filter) -> Option<Listing> {
     let variants: Vec<_> = fitting.collect();
     (!variants.is_empty()).then(|| Listing { product: Arc::clone(product), variants })
 }
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

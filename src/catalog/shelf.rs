@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Product, Query};
+use super::{Branch, Product, Query, Wish};
 use crate::checkout::store::Error;
 
 /// One page of a search.
@@ -30,10 +30,21 @@ pub struct Found {
 /// The catalogue of one shop. Shows only what can be bought through a checkout, sold out or not.
 #[async_trait]
 pub trait Shelf: Send + Sync {
-    /// One page of products (2 calls at most once the shop is known).
-    async fn search(&self, query: &Query) -> Result<Page, Error>;
+    /// Whether an id takes a call of its own, beside those for all others.
+    fn takes_its_own_call(&self, id: &str) -> bool;
 
-    /// What ids stand for, in the order asked; each at most once. Products bring all their variants when they
-    /// are asked for alone.
+    /// All categories (1 call).
+    async fn categories(&self) -> Result<Vec<Branch>, Error>;
+
+    /// One page of products (2 calls once the shop is known; 3 where ids have to be proved). `categories`: the keys
+    /// of those that the query's filter names; empty when it names none.
+    async fn search(&self, query: &Query, categories: &[String]) -> Result<Page, Error>;
+
+    /// What ids stand for, in the order asked; each at most once, and at most one of those that take their own
+    /// call. Products bring all their variants when they are asked for alone.
     async fn find(&self, ids: &[String]) -> Result<Vec<Option<Found>>, Error>;
+
+    /// What one id stands for. Of a product with more variants than are ever looked at, those that fit the wish
+    /// best are brought.
+    async fn closely(&self, id: &str, wish: &Wish) -> Result<Option<Found>, Error>;
 }

@@ -143,6 +143,10 @@ pub struct Catalog {
     pub page_size: u32,
     /// Most ids of one look-up.
     pub ids: usize,
+    /// Questions that are asked of one shop at one time.
+    pub calls: usize,
+    /// Seconds that another one waits for its turn.
+    pub wait_secs: u64,
 }
 
 /// How long things are kept.
@@ -281,6 +285,8 @@ impl Settings {
         within("catalog.cache_bytes", self.catalog.cache_bytes, 0, 1024 * 1024 * 1024);
         within("catalog.page_size", u64::from(self.catalog.page_size), 10, 100);
         within("catalog.ids", size(self.catalog.ids), 10, 100);
+        within("catalog.calls", size(self.catalog.calls), 1, 32);
+        within("catalog.wait_secs", self.catalog.wait_secs, 1, 60);
         within("retention.answer_hours", u64::from(self.retention.answer_hours), 24, 24 * 365);
         within("retention.session_days", u64::from(self.retention.session_days), 1, 3650);
         within("server.stop_wait_secs", self.server.stop_wait_secs, 1, 300);

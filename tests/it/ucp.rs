@@ -15,7 +15,7 @@ use axum::{
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tillgate::{
-    catalog::{Catalog, Found, Page, Query, Shelf},
+    catalog::{Branch, Catalog, Found, Page, Query, Shelf, Wish},
     checkout::{
         cart::{CartHandle, CartLine, CartPlan, CartTotals, CartView, Limits, Package, Rate},
         ids::{ProductId, ShopId},
@@ -166,7 +166,19 @@ struct Empty;
 
 #[async_trait]
 impl Shelf for Empty {
-    async fn search(&self, _: &Query) -> Result<Page, Error> {
+    fn takes_its_own_call(&self, _: &str) -> bool {
+        false
+    }
+
+    async fn categories(&self) -> Result<Vec<Branch>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn closely(&self, _: &str, _: &Wish) -> Result<Option<Found>, Error> {
+        Ok(None)
+    }
+
+    async fn search(&self, _: &Query, _: &[String]) -> Result<Page, Error> {
         Ok(Page { products: vec![], total: Some(0), more: false })
     }
     async fn find(&self, ids: &[String]) -> Result<Vec<Option<Found>>, Error> {
@@ -176,7 +188,14 @@ impl Shelf for Empty {
 
 fn empty_catalog() -> Arc<Catalog> {
     let ttl = Duration::from_mins(1);
-    let settings = tillgate::catalog::Settings { ttl, cache_bytes: 1 << 20, page_size: 50, ids: 50 };
+    let settings = tillgate::catalog::Settings {
+        ttl,
+        cache_bytes: 1 << 20,
+        page_size: 50,
+        ids: 50,
+        calls: 3,
+        wait: ttl,
+    };
     Arc::new(Catalog::new(Arc::new(Empty), settings))
 }
 

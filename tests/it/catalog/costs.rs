@@ -48,12 +48,14 @@ const COLUMNS: [Column; 2] = [
 ];
 
 /// What is asked, and how many calls each may take: cold, and asked again.
-const PROMISED: [(&str, usize, usize); 5] = [
+const PROMISED: [(&str, usize, usize); 7] = [
     ("search, 20 products", 2, 0),
     ("look-up of 10 mixed ids", 3, 0),
     ("product with variants", 2, 0),
     ("product by a variant seen before", 0, 0),
     ("product by a variant never seen", 3, 0),
+    ("look-up of 10 mixed ids, 2 with commas", 4, 0),
+    ("look-up of 50 ids with commas", 1, 0),
 ];
 
 async fn ask(ucp: &Ucp<'_>, column: &Column, row: usize) -> Reply {
@@ -61,6 +63,15 @@ async fn ask(ucp: &Ucp<'_>, column: &Column, row: usize) -> Reply {
         0 => ucp.search(json!({"query": "*", "pagination": {"limit": 20}})).await,
         1 => ucp.lookup(&column.mixed).await,
         2 => ucp.product(json!({"id": column.variable})).await,
+        5 => {
+            let mut ids = column.mixed;
+            (ids[0], ids[9]) = ("one, two", "three,four");
+            ucp.lookup(&ids).await
+        }
+        6 => {
+            let ids: Vec<String> = (0..50).map(|n| format!("a,{n}")).collect();
+            ucp.lookup(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await
+        }
         _ => ucp.product(json!({"id": column.variant})).await,
     }
     .expect(200)
@@ -88,6 +99,8 @@ async fn looking_around_calls_the_shop_no_more_often_than_promised() {
             let again = app.shop_calls().await;
             assert_eq!(first.bytes, second.bytes, "{question}");
             write!(table, "{:>8}{:>6}", calls.len(), again.len()).unwrap();
+            // Of ids with commas one is asked for each time.
+            let warm = if row >= 5 { warm + 1 } else { warm };
             if calls.len() > cold || again.len() > warm {
                 broken.push(format!("{question}, {}: {calls:#?}, again {again:#?}", column.name));
             }
@@ -110,6 +123,12 @@ async fn ten_thousand_products_cost_no_more_than_twenty() {
             "a category, 50",
             "search",
             json!({"filters": {"categories": ["tools"]}, "pagination": {"limit": 50}}),
+            3,
+        ),
+        (
+            "a category, 50, categories known",
+            "search",
+            json!({"filters": {"categories": ["vessels"]}, "pagination": {"limit": 50}}),
             2,
         ),
         (
@@ -221,6 +240,30 @@ fn questions() -> [(&'static str, Value); 3] {
         ("/catalog/lookup", json!({"ids": ["bouquet_roses", "107"]})),
         ("/catalog/product", json!({"id": "107"})),
     ]
+}
+
+/// Requirements: U-041.
+#[tokio::test]
+async fn who_waits_too_long_for_a_busy_shop_is_told_to_come_again() {
+    let app = TestApp::with(|settings| {
+        settings.catalog.calls = 1;
+        settings.catalog.wait_secs = 1;
+    })
+    .await;
+    app.flower().set_fault("delay_ms=800").unwrap();
+    let ucp = app.ucp();
+    let ucp = &ucp;
+    let all = ["rose", "lily", "tulip", "pot"].map(|query| {
+        let body = json!({"query": query});
+        async move { ucp.call(Method::POST, "/catalog/search", Some(&body)).await }
+    });
+    let replies = futures::future::join_all(all).await;
+    let busy: Vec<&Reply> = replies.iter().filter(|reply| reply.status != 200).collect();
+    assert!((1..4).contains(&busy.len()), "one after another, a second's wait: {}", busy.len());
+    for reply in busy {
+        assert_eq!((reply.status, reply.text("/code")), (503, "service_unavailable"));
+        assert_eq!(reply.header("retry-after"), Some("1"));
+    }
 }
 
 #[tokio::test]

@@ -87,6 +87,33 @@ async fn ten_ids_are_fine_and_too_many_are_refused() {
     assert_eq!(app.shop_calls().await, Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn of_ids_with_commas_one_is_looked_for_and_the_others_may_be_asked_again() {
+    let app = TestApp::new().await;
+    let reply = app.ucp().lookup(&["a,b", "bouquet_roses", "c,d", "e,f"]).await.expect(200);
+    assert_eq!(ids(&reply.json["products"]), ["bouquet_roses"]);
+    assert_eq!(contents(&reply.json), ["a,b", "c,d", "e,f"]);
+    app.shop_calls().await;
+    app.ucp().lookup(&["c,d"]).await.expect(200);
+    assert_eq!(app.shop_calls().await.len(), 1, "it was not held unknown");
+}
+
+#[tokio::test]
+async fn categories_mean_the_same_in_searches_and_look_ups() {
+    let app = TestApp::new().await;
+    let general = app.general_ucp();
+    for (value, found) in [("clothing", vec!["22", "26"]), ("17", vec![]), ("nothing", vec![])] {
+        let filters = json!({"categories": [value]});
+        let searched = general.search(json!({"filters": filters})).await.expect(200);
+        let mut shown = ids(&searched.json["products"]);
+        shown.sort_unstable();
+        assert_eq!(shown, found, "{value}");
+        let body = json!({"ids": ["19", "22", "26"], "filters": filters});
+        let looked = general.call(Method::POST, "/catalog/lookup", Some(&body)).await.expect(200);
+        assert_eq!(ids(&looked.json["products"]), found, "{value}");
+    }
+}
+
 /// Requirements: U-142.
 #[tokio::test]
 async fn filters_take_away_from_what_was_found() {

@@ -28,6 +28,8 @@ use crate::{
 const MAX_TEXT: usize = 10_000;
 /// How many pictures of a thing are shown.
 const MAX_MEDIA: usize = 10;
+/// What a shop says where any number can be bought.
+const UNBOUNDED: u32 = 9_999;
 
 /// What translating needs to know beside the product.
 pub(super) struct Context<'a> {
@@ -36,6 +38,11 @@ pub(super) struct Context<'a> {
     pub(super) currency: Currency,
     /// Article numbers that more than one thing has: they name nothing.
     pub(super) shared: BTreeSet<String>,
+    /// The shop's ids that are no article numbers ([`ItemIds::Sku`]): where a thing has none of its own, only such
+    /// an id leads back to it, and what has neither is left out.
+    pub(super) free: BTreeSet<String>,
+    /// The variations that the shop was asked for.
+    pub(super) asked: &'a BTreeSet<String>,
     /// As many variations as are ever looked at.
     pub(super) most: usize,
 }
@@ -62,8 +69,8 @@ impl Context<'_> {
         Err(Error::Unintelligible { what, wrote: false })
     }
 
-    /// The id that agents use: it has to lead back to this thing.
-    pub(super) fn id(&self, item: &Item) -> String {
+    /// The article number, where it names this thing alone.
+    pub(super) fn sku(&self, item: &Item) -> Option<String> {
         let usable = |sku: &&str| {
             let decoded = text::decoded(sku);
             !self.shared.contains(*sku)
@@ -72,9 +79,14 @@ impl Context<'_> {
                 && decoded.trim() == decoded
                 && !decoded.chars().any(char::is_control)
         };
-        match (self.ids, item.sku.as_deref().filter(usable)) {
-            (ItemIds::Sku, Some(sku)) => text::decoded(sku).into_owned(),
-            (ItemIds::Sku | ItemIds::Id, _) => item.id.clone(),
+        item.sku.as_deref().filter(usable).map(|sku| text::decoded(sku).into_owned())
+    }
+
+    /// The id that agents use; `None` when none leads back to this thing.
+    pub(super) fn id(&self, item: &Item) -> Option<String> {
+        match self.ids {
+            ItemIds::Id => Some(item.id.clone()),
+            ItemIds::Sku => self.sku(item).or_else(|| self.free.get(&item.id).cloned()),
         }
     }
 
@@ -90,12 +102,13 @@ impl Context<'_> {
         if !item.is_offered() || item.is_variation() {
             return Ok(None);
         }
+        let Some(id) = self.id(item) else { return Ok(None) };
         let money = self.reader(item)?;
         let axes = if item.is_variable() { axes(&item.attributes) } else { Vec::new() };
         let (variants, shown) = if item.is_variable() {
-            self.variants(item, &axes, variations)?
+            self.variants(item, &axes, variations)
         } else {
-            (vec![Arc::new(self.variant(item, item, Vec::new())?)], VariantsShown::All)
+            (vec![Arc::new(self.variant(id.clone(), item, item, Vec::new())?)], VariantsShown::All)
         };
         let Some(own) = PriceRange::of(variants.iter().map(|variant| variant.price)) else { return Ok(None) };
         let amount = |text: &str| -> Result<Money, Error> {
@@ -107,10 +120,12 @@ impl Context<'_> {
             }
             _ => own,
         };
-        let reduced = variants.iter().any(|variant| variant.list_price.is_some());
+        // Of a share nobody can tell: the dearest may be among the others.
+        let reduced =
+            shown == VariantsShown::All && variants.iter().any(|variant| variant.list_price.is_some());
         let list_prices = PriceRange::of(variants.iter().map(|v| v.list_price.unwrap_or(v.price)));
         Ok(Some(Product {
-            id: self.id(item),
+            id,
             handle: item.slug.clone(),
             title: text::plain(&item.name),
             summary: long_text(first_filled(&item.short_description, &item.description)),
@@ -139,16 +154,21 @@ impl Context<'_> {
         item: &Item,
         axes: &[Axis],
         variations: &BTreeMap<String, Item>,
-    ) -> Result<(Vec<Arc<Variant>>, VariantsShown), Error> {
+    ) -> (Vec<Arc<Variant>>, VariantsShown) {
         let mut variants = Vec::new();
-        let mut at_hand = 0;
+        let asked = item.variations.iter().filter(|listed| self.asked.contains(&listed.id)).count();
         for listed in &item.variations {
-            // A shop that has since dropped it no longer sells it.
+            // What was asked for and has not come is hidden, or no longer sold.
             let Some(variation) = variations.get(&listed.id) else { continue };
-            at_hand += 1;
             let Some(options) = options(listed, axes).filter(|_| variation.is_offered()) else { continue };
-            variants.push(Arc::new(self.variant(variation, item, options)?));
+            let Some(id) = self.id(variation) else { continue };
+            match self.variant(id, variation, item, options) {
+                Ok(variant) => variants.push(Arc::new(variant)),
+                Err(error) => tracing::warn!(variation = %listed.id, %error, "a variation cannot be shown"),
+            }
         }
+        let unasked = item.variations.len() - asked;
+        let of = variants.len() + unasked;
         let beforehand = |variant: &Arc<Variant>| {
             let chosen = |option: &OptionValue| is_default(&item.attributes, option);
             !variant.options.is_empty() && variant.options.iter().all(chosen)
@@ -162,16 +182,21 @@ impl Context<'_> {
             let featured = variants.remove(featured);
             variants.insert(0, featured);
         }
-        let of = item.variations.len();
-        let shown = match at_hand {
-            at_hand if at_hand >= of => VariantsShown::All,
-            at_hand if at_hand >= self.most => VariantsShown::Most { of },
+        let shown = match asked {
+            _ if unasked == 0 => VariantsShown::All,
+            asked if asked >= self.most => VariantsShown::Most { of },
             _ => VariantsShown::Some { of },
         };
-        Ok((variants, shown))
+        (variants, shown)
     }
 
-    fn variant(&self, item: &Item, parent: &Item, options: Vec<OptionValue>) -> Result<Variant, Error> {
+    fn variant(
+        &self,
+        id: String,
+        item: &Item,
+        parent: &Item,
+        options: Vec<OptionValue>,
+    ) -> Result<Variant, Error> {
         let money = self.reader(item)?;
         let amount = |text: &str| -> Result<Money, Error> {
             Ok(Money::new(money.amount(text, &item.prices.unit)?, money.currency()))
@@ -181,9 +206,10 @@ impl Context<'_> {
         labels.sort_by_cached_key(|option| option.name.to_lowercase());
         let labels: Vec<&str> = labels.iter().map(|option| option.value.label.as_str()).collect();
         let about = first_filled(&item.description, &item.short_description);
-        let limit = |name: &str| item.add_to_cart.get(name).and_then(as_whole).unwrap_or(1).max(1);
+        let told = |name: &str| item.add_to_cart.get(name).and_then(as_whole);
+        let limit = |name: &str| told(name).unwrap_or(1).max(1);
         Ok(Variant {
-            id: self.id(item),
+            id,
             sku: item
                 .sku
                 .as_deref()
@@ -195,7 +221,11 @@ impl Context<'_> {
             price,
             list_price: (regular.minor() > price.minor()).then_some(regular),
             availability: availability(item),
-            limits: Limits { minimum: limit("minimum"), step: limit("multiple_of") },
+            limits: Limits {
+                minimum: limit("minimum"),
+                maximum: told("maximum").filter(|maximum| (1..UNBOUNDED).contains(maximum)),
+                step: limit("multiple_of"),
+            },
             options,
             media: self.media(&item.images),
         })
@@ -243,7 +273,7 @@ fn rating(item: &Item) -> Option<Rating> {
 }
 
 /// What can be chosen of a product. The id of a value is the shop's own name of it.
-fn axes(attributes: &[Attribute]) -> Vec<Axis> {
+pub(super) fn axes(attributes: &[Attribute]) -> Vec<Axis> {
     let axis = |attribute: &Attribute| Axis {
         name: text::plain(&attribute.name),
         values: attribute
@@ -260,7 +290,7 @@ fn axes(attributes: &[Attribute]) -> Vec<Axis> {
 }
 
 /// The options of a variation; `None` when one is left to the buyer: its id alone does not say what is bought.
-fn options(listed: &VariationRef, axes: &[Axis]) -> Option<Vec<OptionValue>> {
+pub(super) fn options(listed: &VariationRef, axes: &[Axis]) -> Option<Vec<OptionValue>> {
     let mut options = Vec::new();
     for chosen in &listed.attributes {
         let written = chosen.value.as_deref().filter(|value| !value.is_empty())?;

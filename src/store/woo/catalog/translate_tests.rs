@@ -1,6 +1,6 @@
 //! Recorded products of a real shop (10.5), as the catalogue shows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -39,13 +39,36 @@ fn recorded(id: u64) -> Value {
     all.into_iter().find(|value: &Value| value["id"] == id).unwrap()
 }
 
-fn shown_as(ids: ItemIds, product: Value, variations: Vec<Value>) -> Option<Product> {
+/// As the shop shows it to somebody who asked for these variations and got those.
+fn shown_of(
+    ids: ItemIds,
+    product: Value,
+    variations: Vec<Value>,
+    asked: &[&str],
+    free: &[&str],
+) -> Option<Product> {
     let product: Item = serde_json::from_value(product).unwrap();
     let variations = items(variations);
-    let shared = shared_skus(std::iter::once(&product).chain(variations.values()));
+    let texts = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+    let asked: BTreeSet<String> = texts(asked);
     let shop = shop();
-    let context = Context { shop: &shop, ids, currency: currency("EUR"), shared, most: 100 };
+    let context = Context {
+        shop: &shop,
+        ids,
+        currency: currency("EUR"),
+        shared: shared_skus(std::iter::once(&product).chain(variations.values())),
+        free: texts(free),
+        asked: &asked,
+        most: 100,
+    };
     context.product(&product, &variations).unwrap()
+}
+
+fn shown_as(ids: ItemIds, product: Value, variations: Vec<Value>) -> Option<Product> {
+    let brought: Vec<String> = variations.iter().map(|variation| variation["id"].to_string()).collect();
+    let brought: Vec<&str> = brought.iter().map(String::as_str).collect();
+    let free = ["19", "26", "27", "28", "29", "30"];
+    shown_of(ids, product, variations, &brought, &free)
 }
 
 fn shown(product: Value) -> Option<Product> {
@@ -168,6 +191,59 @@ fn a_share_of_the_variations_says_how_many_there_are() {
     let tee = shown_as(ItemIds::Id, recorded(26), three).unwrap();
     assert_eq!(tee.shown, VariantsShown::Some { of: 4 });
     assert_eq!((tee.prices.min.minor(), tee.prices.max.minor()), (1800, 2200), "the shop's own range");
+    assert_eq!(tee.list_prices, None, "the fourth may have been dearer");
+}
+
+#[test]
+fn what_was_asked_for_and_has_not_come_is_not_counted() {
+    let mut three = variations();
+    three.remove(0);
+    let all = ["27", "28", "29", "30"];
+    let tee = shown_of(ItemIds::Id, recorded(26), three.clone(), &all, &[]).unwrap();
+    assert_eq!((tee.shown, tee.variants.len()), (VariantsShown::All, 3));
+    assert!(tee.list_prices.is_some());
+    // One is hidden, and one was not asked for.
+    three.remove(0);
+    let tee = shown_of(ItemIds::Id, recorded(26), three, &all[..3], &[]).unwrap();
+    assert_eq!((tee.shown, tee.variants.len()), (VariantsShown::Some { of: 3 }, 2));
+}
+
+#[test]
+fn a_number_that_another_thing_has_as_its_article_number_is_no_id() {
+    let mut bare = recorded(19);
+    bare["sku"] = json!("");
+    assert_eq!(shown_of(ItemIds::Sku, bare.clone(), vec![], &[], &["19"]).unwrap().id, "19");
+    assert_eq!(shown_of(ItemIds::Sku, bare.clone(), vec![], &[], &[]), None);
+    assert!(shown_of(ItemIds::Id, bare, vec![], &[], &[]).is_some(), "numbers are the ids");
+    // Of variations only the one is left out.
+    let mut odd = variations();
+    odd[0]["sku"] = json!("");
+    let all = ["27", "28", "29", "30"];
+    let tee = shown_of(ItemIds::Sku, recorded(26), odd, &all, &[]).unwrap();
+    assert_eq!((tee.id.as_str(), tee.variants.len(), tee.shown), ("TEE", 3, VariantsShown::All));
+}
+
+#[test]
+fn one_odd_variation_does_not_hide_the_product() {
+    let mut odd = variations();
+    odd[1]["prices"]["price"] = json!("cheap");
+    let tee = shown_as(ItemIds::Id, recorded(26), odd).unwrap();
+    assert_eq!((tee.variants.len(), tee.shown), (3, VariantsShown::All));
+}
+
+#[test]
+fn how_many_can_be_bought_is_told_where_it_is_bounded() {
+    let maximum = |change: &dyn Fn(&mut Value)| {
+        let mut mug = recorded(19);
+        change(&mut mug);
+        shown(mug).unwrap().variants[0].limits.maximum
+    };
+    assert_eq!(maximum(&|_| {}), None);
+    assert_eq!(maximum(&|mug| mug["add_to_cart"]["maximum"] = json!(6)), Some(6));
+    assert_eq!(maximum(&|mug| mug["add_to_cart"]["maximum"] = json!(0)), None);
+    let sold_one_by_one = recorded(32);
+    assert_eq!(sold_one_by_one["sold_individually"], true);
+    assert_eq!(shown(sold_one_by_one).unwrap().variants[0].limits.maximum, Some(1));
 }
 
 #[test]
@@ -208,9 +284,16 @@ fn amounts_that_would_lose_digits_or_are_in_another_currency_are_refused() {
     let plain = recorded(19);
     for (item, configured) in [(fine, "EUR"), (plain, "USD")] {
         let item: Item = serde_json::from_value(item).unwrap();
-        let (shop, shared) = (shop(), [].into());
-        let context =
-            Context { shop: &shop, ids: ItemIds::Id, currency: currency(configured), shared, most: 100 };
+        let (shop, asked) = (shop(), BTreeSet::new());
+        let context = Context {
+            shop: &shop,
+            ids: ItemIds::Id,
+            currency: currency(configured),
+            shared: BTreeSet::new(),
+            free: BTreeSet::new(),
+            asked: &asked,
+            most: 100,
+        };
         assert!(context.product(&item, &BTreeMap::new()).is_err(), "{configured}");
     }
 }

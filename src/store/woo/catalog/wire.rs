@@ -56,6 +56,17 @@ pub(super) struct Item {
     pub(super) add_to_cart: Value,
 }
 
+/// A category as the shop lists it.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListedCategory {
+    #[serde(deserialize_with = "text")]
+    pub(super) id: String,
+    pub(super) slug: String,
+    /// The category above it; `0`: none.
+    #[serde(default, deserialize_with = "text_or_empty")]
+    pub(super) parent: String,
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Prices {
     #[serde(deserialize_with = "text")]

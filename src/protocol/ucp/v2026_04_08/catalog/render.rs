@@ -203,9 +203,10 @@ fn variant(variant: &Variant, product: &Product) -> Map<String, Value> {
     if !variant.media.is_empty() {
         set("media", media(&variant.media));
     }
-    let Limits { minimum, step } = variant.limits;
+    let Limits { minimum, maximum, step } = variant.limits;
     let known = [
         ("min_quantity", (minimum > 1).then_some(minimum)),
+        ("max_quantity", maximum),
         ("quantity_step", (step > 1).then_some(step)),
         ("stock_left", variant.availability.left),
     ];
