@@ -126,6 +126,16 @@ impl WooStore {
                 self.resolver.learn(sku, named.clone()).await;
                 found.insert((*sku).to_owned(), named);
             }
+            // What shares its number with another is not what was asked for.
+            let named: BTreeSet<&str> = found
+                .values()
+                .filter_map(|named| match named {
+                    Sku::Names(product) => Some(product.as_str()),
+                    Sku::Nothing | Sku::Several => None,
+                })
+                .collect();
+            let items: Vec<Item> =
+                items.into_iter().filter(|item| named.contains(item.id.as_str())).collect();
             hand.asked.extend(items.iter().filter(|item| !item.is_variation()).map(|item| item.id.clone()));
             hand.take(items);
         }
