@@ -202,7 +202,7 @@ async fn a_product_shows_price_picture_and_state() {
     assert_eq!(*state, json!({"available": false, "status": "out_of_stock"}));
 }
 
-/// Requirements: U-152, U-151.
+/// Requirements: U-152.
 #[tokio::test]
 async fn the_featured_variant_comes_first_and_can_be_had() {
     let app = TestApp::new().await;
@@ -219,8 +219,6 @@ async fn the_featured_variant_comes_first_and_can_be_had() {
     let options = json!([{"name": "Size", "id": "large", "label": "Large"},
         {"name": "Colour", "id": "red", "label": "Red"}]);
     assert_eq!(large_red["options"], options);
-    // No unit price is known, so none is made up.
-    assert!(large_red.get("unit_price").is_none());
 }
 
 #[tokio::test]
