@@ -2,7 +2,8 @@
 
 A generator that knows only the description asks for products nobody sells and sessions nobody opened: nearly all
 of it ends at the first check. These hooks mix what exists into what was generated: item ids, sessions opened at
-the start and during the run, payment handlers and tokens, whole bodies that are fine, keys used before. Now and then
+the start and during the run, payment handlers and tokens, whole bodies that are fine, keys used before; for the
+catalogue ids of products and variants, words, categories, options, and the cursors of earlier answers. Now and then
 one value somewhere in the body is replaced by an odd one. What is mixed in depends on the generated request alone
 and on the sessions known so far, so that a seed reproduces a run.
 
@@ -30,6 +31,10 @@ HEADERS = (
 )
 ITEMS = ["bouquet_roses", "pot_ceramic", "bouquet_tulips", "bouquet_mixed_small", "bouquet_mixed_large", "bouquet_roses", "pot_ceramic",
          "bouquet_mixed", "gardenias"]
+# What the catalogue is asked for: products, variants, article numbers, one with a comma, and what is not there.
+IDS = ITEMS + ["101", "107", "108", "109", "bouquet_mixed_medium", "bouquet_lilies", "orchid_white", "nothing", "a,b"]
+WORDS = ["bouquet", "bouquet", "roses", "pot", "*", "zzz"]
+CATEGORIES = ["uncategorized", "Vessels", "tools", "17", "no-such-thing"]
 CODES = ["10OFF", "WELCOME20", "POT200", "10off", "nothing"]
 TOKENS = ["success_token", "success_token", "fail_token", "challenge_token", "tok_declined_silent", "unheard_of"]
 OPTIONS = ["std-ship", "exp-ship-us", "exp-ship-intl", "by-pigeon"]
@@ -40,6 +45,8 @@ ODD = [None, True, "", " ", "\u0000", "\U0001f339", "x" * 5000, 0, -1, 1e308, 2*
 lock = threading.Lock()
 sessions = collections.deque(maxlen=60)
 keys = collections.deque(maxlen=40)
+# Questions and the cursors of their answers.
+cursors = collections.deque(maxlen=20)
 sent = collections.defaultdict(lambda: collections.deque(maxlen=20))
 counts = collections.Counter()
 
@@ -125,9 +132,41 @@ def real_ids(node, chance):
             node[name] = chance.choice(OPTIONS)
         elif name == "codes" and isinstance(value, list):
             node[name] = chance.sample(CODES, chance.randint(0, 2))
-        elif name == "currency" and not UCP:
-            node[name] = "usd"
+        elif name == "ids" and isinstance(value, list):
+            node[name] = chance.choices(IDS, k=max(1, min(len(value), 12)))
+        elif name == "categories" and isinstance(value, list):
+            node[name] = chance.sample(CATEGORIES, 1)
+        elif name == "currency":
+            node[name] = "USD" if UCP else "usd"
         real_ids(node[name], chance)
+
+
+def browse(path, chance):
+    """A body of a search, a look-up or a close look that is fine."""
+    if path.endswith("/lookup"):
+        body = {"ids": chance.choices(IDS, k=chance.choice([1, 2, 5, 10, 20]))}
+    elif path.endswith("/product"):
+        body = {"id": chance.choice(IDS)}
+        if chance.random() < 0.6:
+            body["selected"] = [{"name": "Size", "label": chance.choice(["Small", "Medium", "Large", "Huge"])}]
+        if chance.random() < 0.3:
+            body["preferences"] = ["Size"]
+    else:
+        body = {"query": chance.choice(WORDS), "pagination": {"limit": chance.choice([1, 3, 5, 10, 50])}}
+        if cursors and chance.random() < 0.3:
+            question, cursor = chance.choice(cursors)
+            # With another question now and then.
+            body = {**(question if chance.random() < 0.8 else body), "pagination": {"cursor": cursor}}
+            return copy.deepcopy(body)
+    filters = {}
+    if chance.random() < 0.3:
+        filters["categories"] = chance.sample(CATEGORIES, chance.randint(1, 2))
+    if chance.random() < 0.3:
+        filters["price"] = {"min": chance.choice([0, 1000, 2000]), "max": chance.choice([2000, 4000, 2**53])}
+    if filters:
+        body["filters"] = filters
+        body["context"] = {"currency": chance.choice(["USD", "USD", "EUR"])}
+    return body
 
 
 def places(node, found):
@@ -140,8 +179,9 @@ def places(node, found):
 def mix(body, path, chance):
     """A generated body with what exists in it."""
     body = copy.deepcopy(body)
-    if path.startswith("/checkout") and not path.endswith("/cancel"):
-        fine = payment(chance) if path.endswith("/complete") else good(chance)
+    catalogue = "/catalog/" in path
+    if catalogue or path.startswith("/checkout") and not path.endswith("/cancel"):
+        fine = browse(path, chance) if catalogue else payment(chance) if path.endswith("/complete") else good(chance)
         kind = chance.random()
         if kind < 0.3:
             body = fine
@@ -203,6 +243,9 @@ def after_call(context, case, response):
         if response.status_code in (200, 201):
             try:
                 session = response.json()
+                if path.endswith("/catalog/search"):
+                    question = {name: value for name, value in case.body.items() if name != "pagination"}
+                    cursors.append((copy.deepcopy(question), session["pagination"]["cursor"]))
                 keep_or_forget(session["id"], session["status"])
             except (ValueError, KeyError, TypeError):
                 pass
