@@ -13,6 +13,7 @@ mod bad_input;
 mod calls;
 mod catalog;
 mod demo_contract;
+mod demo_experiments;
 mod journeys;
 mod known_faults;
 mod letters;

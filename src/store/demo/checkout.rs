@@ -1,8 +1,6 @@
-//! Checkout: drafts, placing an order, paying for a pending one.
+//! Checkout up to the payment: drafts, and the checks of an order that is to be placed.
 //!
-//! Placing has two halves. [`place`] does everything up to the payment and answers [`Step::Pay`]; the caller
-//! waits without the lock and then runs [`finish`]. Between the two the order stands as `pending` and holds
-//! its stock, for others to see.
+//! [`place`] ends with [`Step::Hold`]; [`paying`](super::paying) goes on from there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,9 +12,10 @@ use super::address::clean;
 use super::cart;
 use super::fields;
 use super::http::{ApiError, Call, Reply};
-use super::model::{Order, Session, Status};
+use super::model::{Order, Session};
 use super::orders;
-use super::payment::{self, Outcome};
+use super::paying::{self, Payment, Placing};
+use super::payment::Outcome;
 use super::state::State;
 use super::totals::{self, Priced};
 use super::view::{self, PAYMENT_METHODS};
@@ -41,23 +40,16 @@ pub(super) const ATTRIBUTION: [&str; 16] = [
     "user_agent",
 ];
 
-/// What a call came to, or the payment that has to end first.
+/// What a call came to, or what has to be done first.
 #[derive(Debug)]
 pub(super) enum Step {
     Done(Reply),
+    Hold(Placing),
     Pay(Payment),
 }
 
-/// A payment on its way.
-#[derive(Debug)]
-pub(super) struct Payment {
-    order: u64,
-    outcome: Outcome,
-    pub(super) wait: Duration,
-}
-
 /// Refuses unknown payment methods and malformed payment data.
-fn check_payment(call: &Call) -> Result<(), ApiError> {
+pub(super) fn check_payment(call: &Call) -> Result<(), ApiError> {
     let method = call.text("payment_method");
     if !method.is_empty() && !PAYMENT_METHODS.contains(&method.as_str()) {
         let text = "payment_method is not one of , bacs, cheque, cod, and agent_token.";
@@ -71,7 +63,7 @@ fn check_payment(call: &Call) -> Result<(), ApiError> {
 }
 
 /// Renders an order as a checkout.
-fn body(order: &Order, method: &str, result: &Value, cart: &Value) -> Value {
+pub(super) fn body(order: &Order, method: &str, result: &Value, cart: &Value) -> Value {
     json!({
         "order_id": order.id,
         "status": order.status.name(),
@@ -89,13 +81,13 @@ fn body(order: &Order, method: &str, result: &Value, cart: &Value) -> Value {
     })
 }
 
-fn result(status: &str, redirect: &str, details: &[(&str, &str)]) -> Value {
+pub(super) fn result(status: &str, redirect: &str, details: &[(&str, &str)]) -> Value {
     let details: Vec<Value> =
         details.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
     json!({"payment_status": status, "payment_details": details, "redirect_url": redirect})
 }
 
-fn no_order() -> ApiError {
+pub(super) fn no_order() -> ApiError {
     ApiError::new(500, "woocommerce_rest_checkout_missing_order", "Unable to create order")
 }
 
@@ -122,17 +114,19 @@ pub(super) fn draft(
             "Cannot create order from empty cart.",
         ));
     }
+    let method = call.text("payment_method");
+    if !read && !method.is_empty() {
+        session.payment_method = Some(method);
+    }
+    if state.faults.is_on("late_draft", "") {
+        return Ok(Reply::new(200, undrafted(state, session, call, (&priced, given), now)));
+    }
     let id = orders::from_cart(state, session, &priced, now);
-    if !read {
-        let method = call.text("payment_method");
-        if !method.is_empty() {
-            session.payment_method = Some(method);
-        }
-        if call.has("customer_note")
-            && let Some(order) = state.order_mut(id)
-        {
-            order.note = clean(&call.text("customer_note"));
-        }
+    if !read
+        && call.has("customer_note")
+        && let Some(order) = state.order_mut(id)
+    {
+        order.note = clean(&call.text("customer_note"));
     }
     let method = session.payment_method.clone().unwrap_or_else(|| "bacs".to_owned());
     if let Some(order) = state.order_mut(id) {
@@ -146,6 +140,29 @@ pub(super) fn draft(
         (Value::Null, view::cart(state, session, &priced, now))
     };
     Ok(Reply::new(200, body(order, &method, &result, &cart)))
+}
+
+/// `GET`, `PUT` and `PATCH checkout` of a shop that makes no order before the POST: the session's open order
+/// if there is one, else what the order would be, without a number.
+fn undrafted(
+    state: &State,
+    session: &Session,
+    call: &Call,
+    (priced, given): (&Priced, BTreeMap<String, Value>),
+    now: DateTime<Utc>,
+) -> Value {
+    let mut order = orders::reusable(state, session, priced).cloned().unwrap_or_else(|| Order {
+        billing: session.billing.clone(),
+        shipping: session.shipping.clone(),
+        note: clean(&call.text("customer_note")),
+        ..orders::blank(now)
+    });
+    order.fields.extend(given);
+    let method = session.payment_method.clone().unwrap_or_else(|| "bacs".to_owned());
+    if call.method == "GET" {
+        return body(&order, &method, &result("", "", &[]), &Value::Null);
+    }
+    body(&order, &method, &Value::Null, &view::cart(state, session, priced, now))
 }
 
 /// Refuses a cart that can't be bought as it stands.
@@ -219,7 +236,7 @@ fn attribution(call: &Call) -> Option<BTreeMap<String, String>> {
     Some(fields.collect())
 }
 
-/// `POST checkout` up to the payment.
+/// `POST checkout` up to the point where it holds stock.
 pub(super) fn place(
     state: &mut State,
     session: &mut Session,
@@ -241,6 +258,11 @@ pub(super) fn place(
         let message = "You must be logged in to checkout.";
         return Err(ApiError::new(403, "woocommerce_rest_guest_checkout_disabled", message));
     }
+    if let Some(most) = state.faults.take("shrink").and_then(|most| i64::try_from(most).ok()) {
+        for line in &mut session.lines {
+            line.quantity = line.quantity.min(most);
+        }
+    }
     let priced = totals::price(state, session, now);
     check_cart(state, session, &priced, now)?;
     session.billing = addressed.billing;
@@ -253,98 +275,23 @@ pub(super) fn place(
         return Err(ApiError::new(400, "woocommerce_rest_checkout_missing_payment_method", message));
     }
     check_order(state, session, &priced)?;
-    reserve(state, id, now)?;
-    let free = priced.total == 0;
     if !method.is_empty() {
         session.payment_method = Some(method.clone());
     }
-    if let Some(order) = state.order_mut(id) {
-        order.payment_method.clone_from(&method);
-        if call.has("customer_note") {
-            order.note = clean(&call.text("customer_note"));
-        }
-        order.fields.extend(given);
-        if order.attribution.is_none() {
-            order.attribution = attribution(call);
-        }
-    }
-    if let Some(order) = state.order_mut(id) {
-        order.ended = false;
-    }
-    orders::set_status(state, id, Status::Pending, now);
-    let (outcome, wait) = if free {
+    let outcome = if priced.total == 0 {
         (Outcome::Done, Duration::ZERO)
     } else {
-        payment::outcome(&method, call.params.get("payment_data"))
+        paying::payment(state, &method, call)
     };
-    Ok(Step::Pay(Payment { order: id, outcome, wait }))
-}
-
-/// Keeps back the stock of every limited line.
-fn reserve(state: &mut State, id: u64, now: DateTime<Utc>) -> Result<(), ApiError> {
-    let lines: Vec<(u64, i64, String)> = state
-        .order(id)
-        .into_iter()
-        .flat_map(|order| &order.lines)
-        .filter(|line| state.product(line.product).is_some_and(super::model::Product::limited))
-        .map(|line| (line.product, line.quantity, line.name.clone()))
-        .collect();
-    for (product, quantity, name) in lines {
-        if !state.hold(id, product, quantity, now) {
-            state.release(id);
-            let message = format!("Not enough units of {name} are available in stock to fulfil this order.");
-            return Err(ApiError::new(403, "woocommerce_product_not_enough_stock", message));
-        }
-    }
-    Ok(())
-}
-
-/// The end of a payment: order, stock and cart, and the answer.
-pub(super) fn finish(
-    state: &mut State,
-    session: &mut Session,
-    payment: &Payment,
-    now: DateTime<Utc>,
-) -> Result<Reply, ApiError> {
-    let id = payment.order;
-    let broken = matches!(payment.outcome, Outcome::Done | Outcome::Lost)
-        && state.faults.is_on("500_after_payment", "checkout");
-    if let Some(order) = state.order_mut(id) {
-        order.ended = !broken;
-    }
-    let order = state.order(id).ok_or_else(no_order)?;
-    let method = order.payment_method.clone();
-    let free = order.total == 0;
-    let base = state.public_base.clone();
-    let received = format!("{base}/checkout/order-received/{id}/?key={}", order.key);
-    let challenge = format!("{base}/3ds-challenge/?order={id}");
-    let (status, result) = match payment.outcome {
-        Outcome::Declined(message) => {
-            state.release(id);
-            return Err(ApiError::new(400, "woocommerce_rest_checkout_process_payment_error", message));
-        }
-        Outcome::Silent => (400, result("failure", "", &[("result", "failure")])),
-        Outcome::Challenge => {
-            (200, result("success", &challenge, &[("result", "success"), ("redirect", &challenge)]))
-        }
-        Outcome::Done | Outcome::Lost => {
-            pay(state, id, &method, now);
-            if state.faults.take("500_after_payment", true).is_some() {
-                return Err(fatal());
-            }
-            if free {
-                (200, result("success", &received, &[]))
-            } else {
-                // A free order leaves the cart alone; a paid one empties it.
-                cart::empty(session);
-                (200, result("success", &received, &[("result", "success"), ("redirect", &received)]))
-            }
-        }
-    };
-    let order = state.order(id).ok_or_else(no_order)?;
-    let mut reply = Reply::new(status, body(order, &method, &result, &Value::Null));
-    reply.lost = payment.outcome == Outcome::Lost;
-    Ok(reply)
+    Ok(Step::Hold(Placing {
+        order: id,
+        method,
+        note: call.has("customer_note").then(|| clean(&call.text("customer_note"))),
+        given,
+        attribution: attribution(call),
+        outcome,
+        wait: state.faults.take_time("prepare_ms"),
+    }))
 }
 
 /// What a PHP fatal looks like to a client that asked for JSON.
@@ -355,62 +302,4 @@ pub(super) fn fatal() -> ApiError {
         "<p>There has been a critical error on this website.</p><p><a href=\"https://wordpress.org/documentation/\
          article/faq-troubleshooting/\">Learn more about troubleshooting WordPress.</a></p>",
     )
-}
-
-/// Marks an order as paid, or as accepted when the money comes later.
-pub(super) fn pay(state: &mut State, id: u64, method: &str, now: DateTime<Utc>) {
-    let Some(order) = state.order_mut(id) else { return };
-    let free = order.total == 0;
-    if method == "agent_token" && !free {
-        order.transaction_id = format!("txn_{id}");
-    }
-    let products: Vec<u64> = order.lines.iter().map(|line| line.product).collect();
-    let instant = products
-        .iter()
-        .all(|id| state.product(*id).is_some_and(|product| product.is_virtual && product.downloadable));
-    let status = match method {
-        "bacs" | "cheque" if !free => Status::OnHold,
-        _ if instant => Status::Completed,
-        _ => Status::Processing,
-    };
-    orders::set_status(state, id, status, now);
-}
-
-/// `POST checkout/{id}`: pays an order that waits for it.
-pub(super) fn pay_for_order(
-    state: &mut State,
-    id: &str,
-    call: &Call,
-    now: DateTime<Utc>,
-) -> Result<Step, ApiError> {
-    let (order, payable) = {
-        let order = orders::authorized(state, id, call)?;
-        (order.id, order.status.payable() && order.total > 0)
-    };
-    if !payable {
-        let message = "This order cannot be paid for.";
-        return Err(ApiError::new(500, "invalid_order_update_status", message).without_data());
-    }
-    if !call.has("billing_address") {
-        return Err(ApiError::missing("billing_address"));
-    }
-    check_payment(call)?;
-    let method = call.text("payment_method");
-    if method.is_empty() {
-        let message = "No payment method provided.";
-        return Err(ApiError::new(400, "woocommerce_rest_checkout_missing_payment_method", message));
-    }
-    if let Some(found) = state.order_mut(order) {
-        for (name, address) in
-            [("billing_address", &mut found.billing), ("shipping_address", &mut found.shipping)]
-        {
-            if let Some(given) = call.params.get(name).and_then(Value::as_object) {
-                *address = address.merged(given);
-            }
-        }
-        found.payment_method.clone_from(&method);
-        found.modified = now;
-    }
-    let (outcome, wait) = payment::outcome(&method, call.params.get("payment_data"));
-    Ok(Step::Pay(Payment { order, outcome, wait }))
 }

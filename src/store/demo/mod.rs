@@ -6,8 +6,9 @@
 //! of a real shop against it. Amounts on the wire are texts in minor units; times are UTC.
 //!
 //! For tests and readers there is `/_demo/…` below each shop: `faults` (GET, PUT, DELETE; see [`faults`]),
-//! `events` (POST: what a merchant does, and `wait`, which moves the shop's clock), `orders`, `stock` and
-//! `calls` (GET; DELETE `calls` resets).
+//! `events` (POST: what a merchant does, and `wait`, which moves the shop's clock), `orders`, `stock`,
+//! `calls` and `violations` (GET; DELETE `calls` or `violations` resets). `violations` tells what a client did that
+//! buys twice or loses a cart in a real shop: calls of one cart that overlap, a purchase posted again.
 //!
 //! Payment method `agent_token` takes mock tokens: `success_token`, `fail_token`, `challenge_token`,
 //! `tok_slow` and more. wc/v3 takes the key `ck_demo`/`cs_demo`, over plain http too. A catalogue of any size:
@@ -22,6 +23,7 @@ mod catalog;
 #[cfg(test)]
 mod catalog_tests;
 mod checkout;
+mod control;
 mod coupons;
 mod events;
 pub mod faults;
@@ -33,6 +35,7 @@ mod model;
 mod money;
 mod orders;
 mod paging;
+mod paying;
 mod payment;
 mod places;
 mod routes;
@@ -46,10 +49,12 @@ mod tests;
 mod token;
 mod totals;
 mod view;
+mod watch;
 mod wcv3;
 mod wcv3_order;
 mod wcv3_product;
 mod weather;
+mod workers;
 
 use axum::Router;
 use axum::body::to_bytes;
@@ -98,7 +103,14 @@ async fn serve(flower: DemoShop, general: DemoShop, request: Request) -> Respons
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
         return http::respond(413, "text/plain", "too large", &[]);
     };
+    let (call, client) = shop.meet(&parts.method, &target, &parts.headers, &body);
     // A shop goes on when its client hangs up: the work is a task of its own.
-    let work = tokio::spawn(shop.answer(parts.method, target, parts.headers, body));
-    work.await.unwrap_or_else(|_| http::respond(500, "text/plain", "the shop broke down", &[]))
+    let work = tokio::spawn(async move {
+        let response = shop.answer(parts.method, target, parts.headers, body).await;
+        call.end(response.status().as_u16());
+        response
+    });
+    let answer = work.await;
+    drop(client);
+    answer.unwrap_or_else(|_| http::respond(500, "text/plain", "the shop broke down", &[]))
 }

@@ -426,6 +426,9 @@ pub(super) struct Order {
     /// Rows of meta that a client wrote: id, key, value.
     #[serde(default)]
     pub(super) meta: Vec<(u64, String, String)>,
+    /// Whether the uses of its coupons are counted.
+    #[serde(default)]
+    pub(super) counted: bool,
     /// Whether the request that placed it came to its end.
     #[serde(default)]
     pub(super) ended: bool,

@@ -18,9 +18,17 @@ fn new_key() -> String {
     format!("wc_order_{}", text.chars().skip(2).take(13).collect::<String>())
 }
 
+/// The order of a session that can be used again: a draft always, a pending or failed order only while the
+/// cart is the one it was made from.
+pub(super) fn reusable<'a>(state: &'a State, session: &Session, priced: &Priced) -> Option<&'a Order> {
+    session.order.and_then(|id| state.order(id)).filter(|order| match order.status {
+        Status::CheckoutDraft => true,
+        Status::Pending | Status::Failed => order.cart_hash == priced.hash(),
+        _ => false,
+    })
+}
+
 /// Makes the session's order, or brings the open one in line with the cart.
-///
-/// A draft is always used again; a pending or failed order only while the cart is the one it was made from.
 pub(super) fn from_cart(
     state: &mut State,
     session: &mut Session,
@@ -28,14 +36,11 @@ pub(super) fn from_cart(
     now: DateTime<Utc>,
 ) -> u64 {
     let hash = priced.hash();
-    let reusable = session.order.and_then(|id| state.order(id)).filter(|order| match order.status {
-        Status::CheckoutDraft => true,
-        Status::Pending | Status::Failed => order.cart_hash == hash,
-        _ => false,
-    });
-    let mut order = match reusable {
+    let mut order = match reusable(state, session, priced) {
         Some(order) => order.clone(),
-        None => blank(state, now),
+        None => {
+            Order { id: state.next_order_id(), key: new_key(), meta_id: state.next_meta_id(), ..blank(now) }
+        }
     };
     order.modified = now;
     order.billing.clone_from(&session.billing);
@@ -92,10 +97,11 @@ pub(super) fn from_cart(
     id
 }
 
-fn blank(state: &mut State, now: DateTime<Utc>) -> Order {
+/// An order of nothing, without a number.
+pub(super) fn blank(now: DateTime<Utc>) -> Order {
     Order {
-        id: state.next_order_id(),
-        key: new_key(),
+        id: 0,
+        key: String::new(),
         status: Status::CheckoutDraft,
         created: now,
         modified: now,
@@ -121,10 +127,11 @@ fn blank(state: &mut State, now: DateTime<Utc>) -> Order {
         fees: Vec::new(),
         created_via: "store-api".to_owned(),
         meta: Vec::new(),
+        counted: false,
         ended: false,
         cart_hash: String::new(),
         attribution: None,
-        meta_id: state.next_meta_id(),
+        meta_id: 0,
     }
 }
 
@@ -239,8 +246,18 @@ fn line_of(state: &State, country: &str, line: &super::totals::Line) -> Option<O
 
 /// Moves an order to a status, and its stock and coupons with it.
 pub(super) fn set_status(state: &mut State, id: u64, status: Status, now: DateTime<Utc>) {
+    turn_status(state, id, status, now);
+    if status.takes_stock() {
+        take_stock(state, id, now);
+    } else if matches!(status, Status::Cancelled | Status::Pending) {
+        put_back(state, id, now);
+    }
+}
+
+/// Moves an order to a status, and only its coupons with it. Before its stock follows, units of a paid order
+/// are neither held nor taken off: another checkout can have them.
+pub(super) fn turn_status(state: &mut State, id: u64, status: Status, now: DateTime<Utc>) {
     let Some(order) = state.order_mut(id) else { return };
-    let before = order.status;
     order.status = status;
     order.modified = now;
     if status == Status::Completed && order.completed.is_none() {
@@ -261,24 +278,20 @@ pub(super) fn set_status(state: &mut State, id: u64, status: Status, now: DateTi
     if !status.holds() {
         state.release(id);
     }
-    if status.takes_stock() {
-        take_stock(state, id, now);
-        if !before.takes_stock() {
-            count_coupons(state, id, -1);
-        }
-    } else if matches!(status, Status::Cancelled | Status::Pending) {
-        put_back(state, id, now);
-        if before.takes_stock() {
-            count_coupons(state, id, 1);
-        }
+    // Pending counts already: a declined order keeps the last use of a coupon even from its own buyer.
+    if status == Status::Pending || status.takes_stock() {
+        count_coupons(state, id, true);
+    } else if status == Status::Cancelled {
+        count_coupons(state, id, false);
     }
 }
 
-fn count_coupons(state: &mut State, id: u64, by: i64) {
-    let codes: Vec<String> = state
-        .order(id)
-        .map(|order| order.coupons.iter().map(|line| line.code.clone()).collect())
-        .unwrap_or_default();
+/// Counts the uses of an order's coupons, or takes them back; each once.
+fn count_coupons(state: &mut State, id: u64, counted: bool) {
+    let Some(order) = state.order_mut(id).filter(|order| order.counted != counted) else { return };
+    order.counted = counted;
+    let by = if counted { -1 } else { 1 };
+    let codes: Vec<String> = order.coupons.iter().map(|line| line.code.clone()).collect();
     for code in codes {
         if state.coupon(&code).is_some_and(|coupon| coupon.uses_left.is_some())
             && let Some(coupon) = state.coupon_mut(&code)
@@ -289,7 +302,7 @@ fn count_coupons(state: &mut State, id: u64, by: i64) {
 }
 
 /// Takes an order's units off the stock, once.
-fn take_stock(state: &mut State, id: u64, now: DateTime<Utc>) {
+pub(super) fn take_stock(state: &mut State, id: u64, now: DateTime<Utc>) {
     let Some(order) = state.order(id) else { return };
     let due: Vec<(u64, u64, i64)> = order
         .lines

@@ -12,6 +12,7 @@ use super::http::{ApiError, Call, Reply};
 use super::listing;
 use super::model::Session;
 use super::orders;
+use super::paying;
 use super::state::State;
 use super::terms;
 use super::totals;
@@ -79,7 +80,7 @@ pub(super) fn run(
         ("GET", ["order", id]) => orders::read(state, id, call)?,
         ("GET" | "PUT" | "PATCH", ["checkout"]) => checkout::draft(state, session, call, now)?,
         ("POST", ["checkout"]) => return checkout::place(state, session, call, now),
-        ("POST", ["checkout", id]) => return checkout::pay_for_order(state, id, call, now),
+        ("POST", ["checkout", id]) => return paying::pay_for_order(state, id, call, now),
         ("OPTIONS", ["checkout"]) => Reply::new(200, checkout_options(state)),
         ("OPTIONS", path) => {
             let methods: Vec<&str> =

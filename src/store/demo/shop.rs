@@ -9,25 +9,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderValue, Method, header::DATE};
 use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 
-use super::batch;
 use super::checkout::{self, Step};
 use super::events;
-use super::http::{ApiError, Call, JSON, Reply, read_body, respond, trim};
+use super::http::{ApiError, Call, Reply, read_body, respond, trim};
 use super::made;
 use super::model::{Product, Session};
+use super::paying;
 use super::routes;
-use super::state::{Calls, State};
+use super::state::State;
 use super::token;
 use super::totals;
 use super::view;
+use super::watch::{self, CallGuard, ClientGuard, Watch};
 use super::wcv3;
 use super::wcv3_order;
 use super::weather::{HTML, Weather, exceeded, page, wants_json};
+use super::workers::Workers;
 use super::{Error, Seed};
 use crate::clock::Clock;
 
@@ -35,15 +37,17 @@ use crate::clock::Clock;
 #[derive(Debug, Clone)]
 pub struct DemoShop {
     state: Arc<Mutex<State>>,
+    watch: Arc<Mutex<Watch>>,
+    workers: Arc<Workers>,
     clock: Arc<dyn Clock>,
 }
 
 /// Who sends a request: an identity from a good token, or a new one.
-struct Client {
-    identity: String,
-    known: bool,
+pub(super) struct Client {
+    pub(super) identity: String,
+    pub(super) known: bool,
     /// What speaks against a guarded call.
-    objection: Option<ApiError>,
+    pub(super) objection: Option<ApiError>,
 }
 
 impl DemoShop {
@@ -55,7 +59,8 @@ impl DemoShop {
     pub fn open(seed: Seed, data: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let secret = data_encoding::HEXLOWER.encode(&crate::clock::Ids.secret());
         let state = State::open(seed, data, clock.now(), secret)?;
-        Ok(Self { state: Arc::new(Mutex::new(state)), clock })
+        let state = Arc::new(Mutex::new(state));
+        Ok(Self { state, watch: Arc::default(), workers: Arc::default(), clock })
     }
 
     /// Sets the address that permalinks, pictures and redirects are built on.
@@ -104,12 +109,45 @@ impl DemoShop {
         wcv3_order::summary(&self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// What clients did that buys twice or loses a cart in a real shop, as `GET /_demo/violations` lists it:
+    /// `{"count", "violations": […], "harmless": […]}`, each with its `rule` (`overlap` or `repeat`), the two
+    /// calls and, of a repeat, the status it got; and the calls that are `running`.
+    #[must_use]
+    pub fn violations(&self) -> Value {
+        self.watch().json()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request that arrives: a guard for its work, and one for the client that waits for it.
+    pub(super) fn meet(
+        &self,
+        method: &Method,
+        target: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> (CallGuard, ClientGuard) {
+        let (cart, placed) = {
+            let state = self.lock();
+            let token = headers.get("cart-token").and_then(|value| value.to_str().ok());
+            let secret = &state.settings().secret;
+            let cart = token.and_then(|token| token::verify(secret, token, self.now(&state)));
+            let path = target.split('?').next().unwrap_or_default();
+            let placed = watch::posted(method, path, body).filter(|utm_id| state.has_placed(utm_id));
+            (cart, placed)
+        };
+        let number = self.watch().arrive(method, target, body, cart, placed.is_some());
+        (CallGuard::new(&self.watch, number), ClientGuard::new(&self.watch, number))
+    }
+
     /// The shop's time: the clock's, moved by the `wait` events.
-    fn now(&self, state: &State) -> DateTime<Utc> {
+    pub(super) fn now(&self, state: &State) -> DateTime<Utc> {
         self.clock.now() + TimeDelta::seconds(state.settings().clock_offset_seconds)
     }
 
@@ -126,23 +164,31 @@ impl DemoShop {
             return self.control(&method, rest, &body);
         }
         self.lock().calls.note(method.as_str(), path);
-        if let Some(api) = target.strip_prefix("wp-json").map(|rest| rest.trim_start_matches('/')) {
-            return self.api(&method, api, &headers, &body).await;
+        let mut response =
+            if let Some(api) = target.strip_prefix("wp-json").map(|rest| rest.trim_start_matches('/')) {
+                self.api(&method, api, &headers, &body).await
+            } else if let Some(api) = plain_route(&target) {
+                // On this path the shop does not look for a Cart-Token.
+                let mut headers = headers;
+                headers.remove("cart-token");
+                self.api(&method, &api, &headers, &body).await
+            } else {
+                return respond(404, HTML, page("Page not found"), &[]);
+            };
+        // The shop's own time, as a real one tells it: its orders are dated by the same clock.
+        let date = self.now(&self.lock()).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        if let Ok(date) = HeaderValue::try_from(date) {
+            response.headers_mut().insert(DATE, date);
         }
-        if let Some(api) = plain_route(&target) {
-            // On this path the shop does not look for a Cart-Token.
-            let mut headers = headers;
-            headers.remove("cart-token");
-            return self.api(&method, &api, &headers, &body).await;
-        }
-        respond(404, HTML, page("Page not found"), &[])
+        response
     }
 
     async fn api(&self, method: &Method, target: &str, headers: &HeaderMap, body: &[u8]) -> Response {
+        // A worker is busy until the answer is there, whether or not somebody waits for it.
+        let wanted = self.lock().faults.take_for("workers", kind(method, target));
+        let _worker = self.workers.enter(wanted).await;
         let weather = self.weather(method, target);
-        if !weather.delay.is_zero() {
-            tokio::time::sleep(weather.delay).await;
-        }
+        pause(weather.delay).await;
         if let Some(response) = weather.refusal(self.now(&self.lock()), wants_json(headers)) {
             return response;
         }
@@ -158,14 +204,7 @@ impl DemoShop {
     /// Draws the faults for a request.
     fn weather(&self, method: &Method, target: &str) -> Weather {
         let mut state = self.lock();
-        let path = target.split('?').next().unwrap_or_default().trim_matches('/');
-        let kind = match routes::below(path).as_deref() {
-            Some(["checkout", ..]) if method == Method::POST => "checkout",
-            Some(["cart", ..]) => "cart",
-            Some(["batch"]) => "batch",
-            None if path.starts_with("wc/v3") => "wcv3",
-            _ => "",
-        };
+        let kind = kind(method, target);
         let mut take = |name: &str| state.faults.take_for(name, kind);
         let mut weather = Weather {
             delay: Duration::from_millis(take("delay_ms").unwrap_or_default()),
@@ -238,9 +277,7 @@ impl DemoShop {
         if call.method == "GET" {
             keep_lines(&mut session, &before);
         }
-        if !weather.slow.is_zero() {
-            tokio::time::sleep(weather.slow).await;
-        }
+        pause(weather.slow).await;
         let saved = self.save(&client, session, &before);
         let reply = if saved { reply } else { broken() };
         extra.into_iter().fold(reply.header("allow", route.methods), |reply, (name, value)| {
@@ -267,7 +304,7 @@ impl DemoShop {
     }
 
     /// Reads token and nonce.
-    fn client(&self, headers: &HeaderMap, guarded: bool) -> Client {
+    pub(super) fn client(&self, headers: &HeaderMap, guarded: bool) -> Client {
         let state = self.lock();
         let now = self.now(&state);
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -284,7 +321,7 @@ impl DemoShop {
     }
 
     /// Runs one call on a session: its trimmed answer, and the headers a cart route adds.
-    async fn one(
+    pub(super) async fn one(
         &self,
         call: &Call,
         path: &[&str],
@@ -335,99 +372,43 @@ impl DemoShop {
         (reply, extra)
     }
 
-    /// The call itself, with the wait for a payment in the middle.
+    /// The call itself; a checkout waits between its parts.
     async fn run(&self, call: &Call, path: &[&str], session: &mut Session) -> Result<Reply, ApiError> {
-        let step = {
-            let mut state = self.lock();
-            let now = self.now(&state);
-            let step = routes::run(&mut state, session, call, path, now);
-            state.commit().map_err(|error| write_failed(&error))?;
-            step?
+        let step = self.part(|state, now| routes::run(state, session, call, path, now))??;
+        let step = match step {
+            Step::Hold(placing) => {
+                pause(placing.wait).await;
+                Step::Pay(self.part(|state, now| paying::hold(state, placing, now))??)
+            }
+            other => other,
         };
-        let payment = match step {
-            Step::Done(reply) => return Ok(reply),
+        let mut payment = match step {
             Step::Pay(payment) => payment,
+            Step::Done(reply) => return Ok(reply),
+            Step::Hold(_) => return Err(checkout::fatal()),
         };
-        if !payment.wait.is_zero() {
-            tokio::time::sleep(payment.wait).await;
-        }
+        pause(payment.wait).await;
+        pause(self.part(|state, now| paying::turn(state, &mut payment, now))?).await;
+        self.part(|state, now| paying::finish(state, session, &payment, now))?
+    }
+
+    /// One part of a call, with the lock; what it changed is written, even if the part was refused.
+    fn part<T>(&self, act: impl FnOnce(&mut State, DateTime<Utc>) -> T) -> Result<T, ApiError> {
         let mut state = self.lock();
         let now = self.now(&state);
-        let reply = checkout::finish(&mut state, session, &payment, now);
+        let done = act(&mut state, now);
         state.commit().map_err(|error| write_failed(&error))?;
-        reply
+        Ok(done)
     }
 
     /// Writes a session back if it changed; `false` if that failed.
-    fn save(&self, client: &Client, session: Session, before: &Session) -> bool {
+    pub(super) fn save(&self, client: &Client, session: Session, before: &Session) -> bool {
         if session == *before {
             return true;
         }
         let mut state = self.lock();
         state.put_session(&client.identity, session);
         state.commit().is_ok()
-    }
-
-    async fn batch(&self, body: &Map<String, Value>, headers: &HeaderMap, weather: &Weather) -> Reply {
-        let items = match batch::items(body) {
-            Ok(items) => items,
-            Err(error) => return Reply::new(error.status, error.body(None)).header("allow", "POST"),
-        };
-        if body.get("validation").and_then(Value::as_str) == Some("require-all-validate")
-            && let Some(answer) = batch::invalid(&items)
-        {
-            return self.outer(answer);
-        }
-        let client = self.client(headers, false);
-        let authorized: Vec<bool> = {
-            let state = self.lock();
-            let now = self.now(&state);
-            items.iter().map(|item| !weather.dead_token && batch::is_authorized(&state, item, now)).collect()
-        };
-        if !client.known && authorized.contains(&true) {
-            let error = checkout::fatal();
-            return Reply::new(error.status, error.body(None));
-        }
-        let mut session = self.lock().session(&client.identity);
-        let before = session.clone();
-        let mut responses = Vec::with_capacity(items.len());
-        let mut lost = false;
-        for (item, authorized) in items.iter().zip(authorized) {
-            let path = routes::below(&item.call.path).unwrap_or_default();
-            let guarded = routes::guarded(&item.call, &path) && !authorized;
-            let client = Client {
-                identity: if authorized { client.identity.clone() } else { token::identity() },
-                known: authorized,
-                objection: guarded.then(missing_nonce),
-            };
-            let route = routes::find(&path);
-            let cart = route.is_some_and(|route| route.cart);
-            let (reply, mut extra) = self.one(&item.call, &path, &mut session, &client, cart).await;
-            if let Some(route) = route {
-                extra.insert("Allow".to_owned(), json!(route.methods));
-            }
-            lost |= reply.lost;
-            responses.push(json!({"body": reply.body, "status": reply.status, "headers": extra}));
-        }
-        if !weather.slow.is_zero() {
-            tokio::time::sleep(weather.slow).await;
-        }
-        if !self.save(&client, session, &before) {
-            return broken();
-        }
-        let mut reply = self.outer(json!({"responses": responses}));
-        reply.lost = lost;
-        reply
-    }
-
-    fn outer(&self, body: Value) -> Reply {
-        let state = self.lock();
-        let now = self.now(&state);
-        Reply::new(207, body)
-            .header("nonce", token::nonce(&state.settings().secret, now))
-            .header("nonce-timestamp", now.timestamp().to_string())
-            .header("user-id", "0")
-            .header("allow", "POST")
     }
 
     /// The shop's own limiter, when a merchant has switched it on.
@@ -446,47 +427,17 @@ impl DemoShop {
             exceeded(limit.limit, reset, reset - now)
         })
     }
+}
 
-    /// `/_demo/…`: faults, events, orders, stock and calls.
-    fn control(&self, method: &Method, path: &str, body: &[u8]) -> Response {
-        let body = || serde_json::from_slice::<Value>(body).unwrap_or_default();
-        let done: Result<Value, Error> = match (method.as_str(), path) {
-            ("GET", "faults") => Ok(self.lock().faults.json()),
-            ("PUT" | "POST", "faults") => {
-                let mut state = self.lock();
-                state.faults.set_json(&body()).map(|()| state.faults.json())
-            }
-            ("DELETE", "faults") => {
-                self.lock().faults.clear();
-                Ok(json!({}))
-            }
-            ("POST", "events") => self.act(&body()).map(|()| json!({})),
-            ("GET", "orders") => Ok(self.orders()),
-            ("GET", "stock") => {
-                let state = self.lock();
-                let now = self.now(&state);
-                Ok(wcv3_order::stock_summary(&state, now))
-            }
-            ("GET", "calls") => {
-                let state = self.lock();
-                let calls: Vec<Value> = state
-                    .calls
-                    .newest
-                    .iter()
-                    .map(|(method, path)| json!({"method": method, "path": path}))
-                    .collect();
-                Ok(json!({"count": state.calls.count, "calls": calls}))
-            }
-            ("DELETE", "calls") => {
-                self.lock().calls = Calls::default();
-                Ok(json!({}))
-            }
-            _ => return respond(404, JSON, json!({"error": "not found"}).to_string(), &[]),
-        };
-        match done {
-            Ok(body) => respond(200, JSON, body.to_string(), &[]),
-            Err(error) => respond(400, JSON, json!({"error": error.to_string()}).to_string(), &[]),
-        }
+/// What kind of call a request is, for faults that hit only some.
+fn kind(method: &Method, target: &str) -> &'static str {
+    let path = target.split('?').next().unwrap_or_default().trim_matches('/');
+    match routes::below(path).as_deref() {
+        Some(["checkout", ..]) if method == Method::POST => "checkout",
+        Some(["cart", ..]) => "cart",
+        Some(["batch"]) => "batch",
+        None if path.starts_with("wc/v3") => "wcv3",
+        _ => "",
     }
 }
 
@@ -497,13 +448,19 @@ fn plain_route(target: &str) -> Option<String> {
     Some(format!("{}?{query}", route.trim_matches('/')))
 }
 
-fn missing_nonce() -> ApiError {
+pub(super) async fn pause(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
+    }
+}
+
+pub(super) fn missing_nonce() -> ApiError {
     let message = "Missing the Nonce header. This endpoint requires a valid nonce.";
     ApiError::new(401, "woocommerce_rest_missing_nonce", message)
 }
 
 /// A record could not be written.
-fn broken() -> Reply {
+pub(super) fn broken() -> Reply {
     let error = checkout::fatal();
     Reply::new(error.status, error.body(None))
 }

@@ -151,7 +151,9 @@ impl State {
                     self.sessions.insert(id.to_owned(), read(&value)?);
                 }
                 Some(("order", _)) => {
-                    let order: Order = read(&value)?;
+                    let mut order: Order = read(&value)?;
+                    // A file of an older release does not say so.
+                    order.counted |= order.status.takes_stock();
                     self.orders.insert(order.id, order);
                 }
                 _ => return Err(Error::Record(name)),
@@ -302,6 +304,11 @@ impl State {
     /// Orders, oldest first.
     pub(super) fn orders(&self) -> impl DoubleEndedIterator<Item = &Order> {
         self.orders.values()
+    }
+
+    /// Whether an order with this correlation id was placed: paid, or accepted with the money to come.
+    pub(super) fn has_placed(&self, utm_id: &str) -> bool {
+        self.orders().any(|order| order.utm_id() == utm_id && order.status.takes_stock())
     }
 
     pub(super) fn order_mut(&mut self, id: u64) -> Option<&mut Order> {

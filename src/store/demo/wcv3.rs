@@ -9,12 +9,12 @@ use axum::http::HeaderMap;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::checkout;
 use super::http::{ApiError, Call, Reply, trim};
 use super::model::{Kind, Order, Refund, Status};
 use super::money::{major, minor, parse_micros};
 use super::orders;
 use super::paging::{page_of, paging};
+use super::paying;
 use super::state::State;
 use super::view::merged;
 use super::wcv3_order::order_json;
@@ -321,8 +321,8 @@ fn write_order(state: &mut State, call: &Call, id: &str, now: DateTime<Utc>) -> 
     }
     if call.params.get("set_paid") == Some(&Value::Bool(true)) {
         let paid = find_order(state, &id.to_string())?;
-        let (method, transaction) = (paid.payment_method.clone(), paid.transaction_id.clone());
-        checkout::pay(state, id, &method, now);
+        let transaction = paid.transaction_id.clone();
+        paying::pay(state, id, now);
         if let Some(order) = state.order_mut(id).filter(|_| !transaction.is_empty()) {
             order.transaction_id = transaction;
         }
