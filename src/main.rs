@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use tillgate::{
     app::{self, DemoOptions, RecordOptions},
+    checkout::{service::Finding, state::Which},
     config::Settings,
 };
 
@@ -62,6 +63,10 @@ enum Command {
         /// The configuration file.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// The embedded state was put back from a copy: look sessions of before up at the shop before their next
+        /// order. Once, at the first start after it.
+        #[arg(long)]
+        after_restore: bool,
     },
     /// Check a configuration: prints what is in force, or every problem (exit code 2).
     CheckConfig {
@@ -84,6 +89,11 @@ enum Command {
         /// Write over a file that exists.
         #[arg(long)]
         force: bool,
+    },
+    /// Look at sessions: which of them a person has to look at, what happened to one; and decide about one.
+    Sessions {
+        #[command(subcommand)]
+        command: Sessions,
     },
     /// Start the gateway over recordings (HAR 1.2) instead of a shop.
     Replay {
@@ -114,6 +124,95 @@ and read the file before you share it.
 It listens on loopback unless told otherwise: whoever reaches it speaks to the shop through it. Ctrl-C ends the
 recording; the file is whole after every exchange, even after kill -9.";
 
+#[derive(Subcommand)]
+enum Sessions {
+    /// List sessions, the last changed first.
+    List {
+        #[command(flatten)]
+        place: PlaceArguments,
+        /// Only this shop's.
+        #[arg(long, value_name = "NAME")]
+        shop: Option<String>,
+        /// Only those that a person has to look at.
+        #[arg(long)]
+        review: bool,
+        /// Only those with an attempt whose outcome is not known yet.
+        #[arg(long, conflicts_with = "review")]
+        open: bool,
+        /// At most so many of each shop.
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session: its lines, its attempts, the orders that were seen, what happened.
+    Show {
+        /// The session's id (`chk_…`).
+        id: String,
+        #[command(flatten)]
+        place: PlaceArguments,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Decide what no machine can judge. With embedded state, stop the gateway first.
+    Resolve {
+        /// The session's id (`chk_…`).
+        id: String,
+        #[command(flatten)]
+        finding: FindingArguments,
+        /// The configuration file of the gateway.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct FindingArguments {
+    /// The attempt in review has made this order of the shop, and it counts.
+    #[arg(long, value_name = "ORDER")]
+    placed: Option<String>,
+    /// The attempt in review has made no order: its cart is emptied, and its key is free again.
+    #[arg(long)]
+    not_placed: bool,
+    /// The case of this order of the shop is dealt with (refunded, or the buyer knows).
+    #[arg(long, value_name = "ORDER")]
+    dealt_with: Option<String>,
+}
+
+impl From<FindingArguments> for Finding {
+    fn from(arguments: FindingArguments) -> Self {
+        match (arguments.placed, arguments.dealt_with) {
+            (Some(order), _) => Self::Placed(order),
+            (_, Some(order)) => Self::Dealt(order),
+            (None, None) => Self::NotPlaced,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct PlaceArguments {
+    /// The configuration file of the gateway; the defaults and the environment if not given.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder that `tillgate demo --data` was given, instead of a configuration.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data: Option<PathBuf>,
+}
+
+impl PlaceArguments {
+    /// Where the sessions are; `None` when the configuration cannot be used.
+    fn place(self) -> Option<app::Place> {
+        match self.data {
+            Some(folder) => Some(app::Place::Demo(folder)),
+            None => checked(self.config.as_deref(), None)
+                .map(|settings| app::Place::Configured(Box::new(settings))),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -141,12 +240,13 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Shop { listen, data, products, faults } => {
             app::shop(listen, data, products, &faults, log).await?;
         }
-        Command::Serve { config } => {
-            let Some(settings) = checked(&config, log) else { return Ok(ExitCode::from(2)) };
-            app::serve(settings).await?;
+        Command::Serve { config, after_restore } => {
+            let Some(settings) = checked(Some(&config), log) else { return Ok(ExitCode::from(2)) };
+            app::serve(settings, after_restore).await?;
         }
+        Command::Sessions { command } => return sessions(command).await,
         Command::CheckConfig { config } => {
-            let Some(settings) = checked(&config, log) else { return Ok(ExitCode::from(2)) };
+            let Some(settings) = checked(Some(&config), log) else { return Ok(ExitCode::from(2)) };
             println!("{}", settings.effective());
             eprintln!("{} is in order", config.display());
         }
@@ -156,7 +256,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Replay { fixtures, config, listen } => {
             let settings = match config {
                 None => None,
-                Some(config) => match checked(&config, log.clone()) {
+                Some(config) => match checked(Some(&config), log.clone()) {
                     None => return Ok(ExitCode::from(2)),
                     settings => settings,
                 },
@@ -167,12 +267,37 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+async fn sessions(command: Sessions) -> anyhow::Result<ExitCode> {
+    match command {
+        Sessions::List { place, shop, review, open, limit, json } => {
+            let Some(place) = place.place() else { return Ok(ExitCode::from(2)) };
+            let which = match (review, open) {
+                (true, _) => Which::Review,
+                (_, true) => Which::Open,
+                _ => Which::All,
+            };
+            app::list_sessions(&place, &app::ListOptions { shop, which, most: limit, json }).await?;
+        }
+        Sessions::Show { id, place, json } => {
+            let Some(place) = place.place() else { return Ok(ExitCode::from(2)) };
+            app::show_session(&place, &id, json).await?;
+        }
+        Sessions::Resolve { id, finding, config } => {
+            let Some(settings) = checked(Some(&config), None) else { return Ok(ExitCode::from(2)) };
+            app::resolve_session(&settings, &id, finding.into()).await?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Reads a configuration; prints every problem and gives `None` when it cannot be used.
-fn checked(file: &std::path::Path, log: Option<String>) -> Option<Settings> {
-    let mut settings = match Settings::load(Some(file)) {
+fn checked(file: Option<&std::path::Path>, log: Option<String>) -> Option<Settings> {
+    let name =
+        file.map_or_else(|| "the defaults and the environment".into(), |file| file.display().to_string());
+    let mut settings = match Settings::load(file) {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("{}: {error}", file.display());
+            eprintln!("{name}: {error}");
             return None;
         }
     };
@@ -181,7 +306,7 @@ fn checked(file: &std::path::Path, log: Option<String>) -> Option<Settings> {
     }
     let problems = settings.problems();
     for problem in &problems {
-        eprintln!("{}: {}: {}", file.display(), problem.key, problem.message);
+        eprintln!("{name}: {}: {}", problem.key, problem.message);
     }
     problems.is_empty().then_some(settings)
 }

@@ -14,8 +14,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, Environment, demo as settings};
 use crate::{
+    checkout::points::Probe,
     clock::{Clock, SystemClock},
     config::{Log, LogFormat, Settings},
+    state::Sqlite,
     store::{
         demo::{DemoShop, Seed, faults, router},
         tape::{self, Tape, record::Recorder},
@@ -54,7 +56,7 @@ pub async fn demo(options: DemoOptions, log: Option<String>) -> anyhow::Result<(
     let ops_listener = bind(options.ops_listen, "--ops-listen").await?;
     let (public, ops) = (listener.local_addr()?, ops_listener.local_addr()?);
     let settings = settings::settings(public, ops, &kept_in.join("gateway"), &settings::shops(&shop_url))?;
-    let app = App::build(&settings, Environment { clock, pins: settings::demo_pins() })?;
+    let app = App::build(&settings, Environment { clock, pins: settings::demo_pins(), probe: None }).await?;
     tracing::warn!(
         "development rules are on: stand-in buyer data, plain-http profiles from loopback, test payments"
     );
@@ -97,13 +99,23 @@ pub async fn shop(
     Ok(server.await?)
 }
 
-/// `tillgate serve`: production.
+/// `tillgate serve`: production. `after_restore` says that the embedded state was put back from a copy.
 ///
 /// # Errors
 /// What keeps it from starting, for people.
-pub async fn serve(settings: Settings) -> anyhow::Result<()> {
+pub async fn serve(settings: Settings, after_restore: bool) -> anyhow::Result<()> {
     telemetry::start(&settings.log)?;
-    let app = App::build(&settings, Environment::default())?;
+    if after_restore {
+        anyhow::ensure!(
+            settings.redis.is_none(),
+            "--after-restore is for the embedded state: a change of a Redis master is noticed without it"
+        );
+        Sqlite::note_restore(&settings.server.data)?;
+        tracing::warn!(
+            "the state was put back from a copy: sessions of before are looked up at the shop first"
+        );
+    }
+    let app = App::build(&settings, Environment { probe: probe()?, ..Environment::default() }).await?;
     if settings.development.is_some() {
         tracing::warn!("[development] is on: stand-in buyer data, plain-http profiles from loopback");
     }
@@ -132,7 +144,8 @@ pub async fn replay(
     let public = listener.local_addr()?;
     let (kept_in, _temporary) = folder(None)?;
     let settings = settings_of_replay(settings, &tape_url, public, &kept_in)?;
-    let app = App::build(&settings, Environment { pins: settings::demo_pins(), ..Environment::default() })?;
+    let app =
+        App::build(&settings, Environment { pins: settings::demo_pins(), ..Environment::default() }).await?;
     let ops_listener = bind(settings.server.ops_listen, "server.ops_listen").await?;
     let stop = stop_signal();
     let tape_server = axum::serve(shop_listener, tape::router(Arc::clone(&tape)))
@@ -218,7 +231,16 @@ fn settings_of_replay(
     }
     folder.clone_into(&mut settings.server.data);
     settings.server.ops_listen = any_port;
+    settings.redis = None;
     Ok(settings)
+}
+
+/// Where a test wants the process to stop; only in debug builds.
+fn probe() -> anyhow::Result<Option<Arc<dyn Probe>>> {
+    #[cfg(debug_assertions)]
+    return super::stops::probe();
+    #[cfg(not(debug_assertions))]
+    Ok(None)
 }
 
 /// What `tillgate shop --help` says of faults.
@@ -281,25 +303,34 @@ async fn announced(
     serve.await
 }
 
-/// Cancelled by Ctrl-C and by SIGTERM.
+/// Cancelled by Ctrl-C and by SIGTERM. The second of them ends the process at once: what it leaves is what a kill
+/// leaves, and the next start, or another process, settles it.
 fn stop_signal() -> CancellationToken {
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     tokio::spawn(async move {
-        let interrupted = tokio::signal::ctrl_c();
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut terminated) => {
-                tokio::select! {
-                    _ = interrupted => {}
-                    _ = terminated.recv() => {}
-                }
-            }
-            Err(_) => drop(interrupted.await),
-        }
+        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+        told_to_stop(terminated.as_mut()).await;
         tracing::info!("stopping");
         stopped.cancel();
+        told_to_stop(terminated.as_mut()).await;
+        tracing::warn!("told twice: stopping at once");
+        std::process::exit(1);
     });
     stop
+}
+
+async fn told_to_stop(terminated: Option<&mut tokio::signal::unix::Signal>) {
+    let interrupted = tokio::signal::ctrl_c();
+    match terminated {
+        Some(terminated) => {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+        }
+        None => drop(interrupted.await),
+    }
 }
 
 /// Lines to paste: a purchase in each protocol's first step.

@@ -5,6 +5,10 @@
 
 mod commands;
 mod demo;
+mod sessions;
+mod state;
+#[cfg(debug_assertions)]
+mod stops;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,15 +21,17 @@ use url::Url;
 
 pub use commands::{DemoOptions, RecordOptions, demo, faults_help, record, replay, serve, shop};
 pub use demo::{demo_pins, demo_settings, replay_settings};
+pub use sessions::{ListOptions, Place, list_sessions, resolve_session, show_session};
 
 use crate::{
     catalog::{self, Catalog},
     checkout::{
-        ids::ShopId,
+        ids::{SessionId, ShopId},
         outcome::{Outcome, RenderContext, Renderer},
-        service::{self, Parts, Service, StandIns},
+        points::Probe,
+        service::{self, Finding, Parts, Resolution, Service, StandIns},
         session::Address,
-        state::State,
+        state::{BEAT, State},
     },
     clock::{Clock, SystemClock},
     config::{self, Settings},
@@ -40,7 +46,6 @@ use crate::{
         shop::{Agent, Links},
         ucp::{self, Ucp},
     },
-    state::{Sqlite, sqlite::Retention},
     store::woo::{self, WooStore},
 };
 
@@ -66,29 +71,25 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Profiles answered without a fetch, beside the configured ones.
     pub pins: Vec<Pin>,
+    /// Who listens at the named points of a completion.
+    pub probe: Option<Arc<dyn Probe>>,
 }
 
 impl Default for Environment {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), pins: Vec::new() }
+        Self { clock: Arc::new(SystemClock), pins: Vec::new(), probe: None }
     }
 }
 
 impl App {
-    /// Puts the gateway together. Calls nobody.
+    /// Puts the gateway together. Calls nobody but a shared state.
     ///
     /// # Errors
     /// What keeps it from starting, for people.
-    pub fn build(settings: &Settings, environment: Environment) -> anyhow::Result<Self> {
-        let Environment { clock, mut pins } = environment;
+    pub async fn build(settings: &Settings, environment: Environment) -> anyhow::Result<Self> {
+        let Environment { clock, mut pins, probe } = environment;
         let development = settings.development.is_some();
-        let retention = Retention {
-            answers: chrono::Duration::hours(i64::from(settings.retention.answer_hours)),
-            sessions: chrono::Duration::days(i64::from(settings.retention.session_days)),
-        };
-        let sqlite = Sqlite::open(&settings.server.data, retention, Arc::clone(&clock))?;
-        let secret = sqlite.secret().to_vec();
-        let state: Arc<dyn State> = Arc::new(sqlite);
+        let (state, secret) = state::open(settings, &clock).await?;
         pins.extend(settings.profiles.iter().map(|profile| Pin {
             url: profile.url.to_string(),
             version: profile.version.clone(),
@@ -118,6 +119,7 @@ impl App {
                     clock: Arc::clone(&clock),
                     renderer: Arc::new(Faces(Arc::clone(&face))),
                     tasks: tasks.clone(),
+                    probe: probe.clone(),
                 },
             ));
             services.push(Arc::clone(&service));
@@ -164,6 +166,20 @@ impl App {
         Arc::clone(&self.state)
     }
 
+    /// Takes a person's decision about a session, at whichever shop it is.
+    ///
+    /// # Errors
+    /// When the state or the shop cannot be used; nothing is written then.
+    pub async fn resolve(&self, id: &SessionId, finding: Finding) -> anyhow::Result<Resolution> {
+        for service in &self.services {
+            match Box::pin(service.resolve(id, finding.clone())).await? {
+                Resolution::NoSession => {}
+                resolution => return Ok(resolution),
+            }
+        }
+        Ok(Resolution::NoSession)
+    }
+
     /// Waits until the work of all requests has ended.
     pub async fn rest(&self) {
         self.tasks.close();
@@ -177,6 +193,18 @@ impl App {
     /// When a listener fails.
     pub async fn run(
         self,
+        public: TcpListener,
+        ops: TcpListener,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        tokio::select! {
+            served = self.serve(public, ops, stop) => served,
+            () = self.beat() => Ok(()),
+        }
+    }
+
+    async fn serve(
+        &self,
         public: TcpListener,
         ops: TcpListener,
         stop: CancellationToken,
@@ -199,6 +227,18 @@ impl App {
             tracing::warn!("some work did not end in time; the next start settles it");
         }
         Ok(())
+    }
+
+    /// Shows that this process lives, for ever: other processes keep off its work meanwhile.
+    async fn beat(&self) {
+        let mut beats = tokio::time::interval(BEAT);
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            beats.tick().await;
+            if let Err(error) = self.state.beat().await {
+                tracing::warn!(%error, "this process could not show that it lives");
+            }
+        }
     }
 
     async fn tend_until(&self, stop: CancellationToken) {
@@ -237,7 +277,6 @@ fn store(shop: &config::Shop) -> anyhow::Result<WooStore> {
         Some(wc_v3) => Some(woo::WcV3 {
             key: wc_v3.key.clone(),
             secret: wc_v3.secret().map_err(|message| anyhow::anyhow!("wc_v3.secret {message}"))?,
-            look_in_trash: false,
         }),
         None => None,
     };

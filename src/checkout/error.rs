@@ -29,6 +29,7 @@ impl Error {
         match self {
             Self::Busy => 1,
             Self::Store(error) => shop_wait_secs(error),
+            Self::State(state::Error::Quarantine { retry_after_secs }) => *retry_after_secs,
             Self::State(_) | Self::BrokeOff => 2,
         }
     }

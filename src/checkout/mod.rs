@@ -14,6 +14,7 @@ mod error;
 pub mod ids;
 pub mod outcome;
 mod planning;
+pub mod points;
 pub mod problem;
 pub mod service;
 pub mod session;

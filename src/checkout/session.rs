@@ -101,9 +101,85 @@ pub struct Session {
     pub updated_at: DateTime<Utc>,
     /// Ends by itself at.
     pub expires_at: DateTime<Utc>,
+    /// Whether it was made before the state lost its newest writes, and its orders were not looked for since: one may
+    /// be unknown here. Set by the state at each reading; writing it changes nothing, only a look ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_older_epoch: bool,
+    /// When its first attempt was checked, by the shop's clock: no order of it is older.
+    #[serde(default)]
+    pub first_checked_at: Option<DateTime<Utc>>,
+    /// What a person has to look at, beside an attempt in review.
+    #[serde(default)]
+    pub cases: Vec<Case>,
+    /// What happened to it, for people: oldest first, bounded.
+    #[serde(default)]
+    pub story: Vec<Step>,
+}
+
+/// Steps of a story that are kept at its beginning and in all.
+const STORY: (usize, usize) = (10, 60);
+
+/// Something that a person has to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// Noticed at.
+    pub at: DateTime<Utc>,
+    /// The shop's order that it is about.
+    pub shop_order: String,
+    /// Why.
+    pub reason: CaseReason,
+}
+
+/// Why a person has to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CaseReason {
+    /// A second paid order for one purchase: it wants a refund.
+    SecondOrder,
+    /// An order of a session that has ended without one, or whose next attempt is open: it wants a refund, or the
+    /// buyer wants to be told.
+    LateOrder,
+}
+
+/// A step of a session's story.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What happened, in a few words; no personal data, no secrets.
+    pub what: String,
 }
 
 impl Session {
+    /// Adds a step to the story. The beginning and the newest steps are kept.
+    pub fn tell(&mut self, at: DateTime<Utc>, what: impl Into<String>) {
+        self.story.push(Step { at, what: what.into() });
+        while self.story.len() > STORY.1 {
+            self.story.remove(STORY.0);
+        }
+    }
+
+    /// Whether a person has to look: such a session is neither swept nor ended by time.
+    #[must_use]
+    pub fn wants_review(&self) -> bool {
+        !self.cases.is_empty() || self.attempt.as_ref().is_some_and(|attempt| attempt.review)
+    }
+
+    /// The unpaid order that the last attempt with one has left behind.
+    #[must_use]
+    pub fn unpaid_order(&self) -> Option<String> {
+        let unpaid = |closed: &&ClosedAttempt| {
+            matches!(closed.end, AttemptEnd::Declined | AttemptEnd::Escalated) && closed.shop_order.is_some()
+        };
+        self.closed_attempts.iter().rev().find(unpaid).and_then(|closed| closed.shop_order.clone())
+    }
+
+    /// Adds a case, once for each order.
+    pub fn open_case(&mut self, case: Case) {
+        if !self.cases.iter().any(|known| known.shop_order == case.shop_order) {
+            self.cases.push(case);
+        }
+    }
+
     /// Leaves the cart behind: it is shown, but not written to again.
     pub fn leave_cart(&mut self) {
         if let Some(cart) = &mut self.cart {
@@ -333,6 +409,30 @@ pub struct Attempt {
     pub review: bool,
     /// Whether the caller named a key: only then is the answer kept.
     pub keyed: bool,
+    /// The shop's own time of the last look before *placing*: orders that it touched since then are this attempt's.
+    #[serde(default)]
+    pub checked_at: Option<DateTime<Utc>>,
+    /// Whether the process that placed it has let the `POST` go. Told with the outcome, never in between.
+    #[serde(default)]
+    pub sent: Sent,
+    /// The unpaid order of an earlier attempt that this one pays again.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// Which of the session's carts it buys with.
+    #[serde(default)]
+    pub generation: u32,
+}
+
+/// Whether a `POST` has left its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Sent {
+    /// The process has not said: it may still wake up and send.
+    #[default]
+    Unknown,
+    /// It has, and sends nothing more.
+    Yes,
+    /// It has not, and never will.
+    No,
 }
 
 /// How an attempt ended.
@@ -361,6 +461,20 @@ pub enum AttemptEnd {
     Fenced,
     /// The buyer has to go on at the shop.
     Escalated,
+}
+
+impl AttemptEnd {
+    /// One word for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Placed => "placed",
+            Self::Declined => "declined",
+            Self::Refused => "refused",
+            Self::Fenced => "fenced",
+            Self::Escalated => "escalated",
+        }
+    }
 }
 
 /// The order of a completed session.

@@ -4,14 +4,25 @@
 //! attempt is still open), and the end of a claim, in one atomic step. Implemented by `state::sqlite`; every
 //! back end passes the same contract tests.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::{
+    cart::Minor,
     ids::{SessionId, ShopId},
     session::Session,
+    store::FoundState,
 };
 use crate::idempotency::{Answer, Claim, Decision, Fingerprint, Scope};
+
+/// How often a process shows that it lives.
+pub const BEAT: Duration = Duration::from_secs(3);
+
+/// How long a process is taken for alive after it last showed it.
+pub const LEASE: Duration = Duration::from_secs(12);
 
 /// Why our memory could not be used. After [`Error::Unavailable`] nothing is known of a commit: read back.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +36,19 @@ pub enum Error {
     /// The attempt is closed already: read the session and answer from it.
     #[error("the attempt is closed")]
     AttemptClosed,
+    /// The state has lost its newest writes (a failover): for a while no order is placed, so that what still runs
+    /// can be found. 503; nothing was written.
+    #[error("no order is placed for {retry_after_secs} s after a change of the state's master")]
+    Quarantine {
+        /// Seconds until orders are placed again.
+        retry_after_secs: u64,
+    },
+    /// The order belongs to another session, or the session has another order: nothing was written.
+    #[error("the order {shop_order} cannot be this session's")]
+    OrderTaken {
+        /// The shop's id of the order.
+        shop_order: String,
+    },
     /// The store of state cannot be used now: 503, nothing may run.
     #[error("the state cannot be used")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -79,18 +103,119 @@ pub enum ClaimEnd {
 /// One atomic step.
 #[derive(Debug, Clone)]
 pub struct Commit {
+    /// The shop that it is about.
+    pub shop: ShopId,
     /// Finds out, after a lost reply, whether this step was taken.
     pub operation: String,
     /// The session to write, and what it expects; its `version` field is set by the back end.
     pub session: Option<(Session, Expect)>,
     /// The end of the claim.
     pub claim: ClaimEnd,
+    /// Orders of the shop that were seen; all of one session.
+    pub sightings: Vec<Sighting>,
 }
 
-/// Our memory.
+/// An order of the shop, as it was seen. Kept for every order that was ever seen, one record for each: its first
+/// sight and its last. At most one of a session is adopted, and none by two sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sighting {
+    /// The shop's id of the order.
+    pub shop_order: String,
+    /// The session whose correlation id it carries.
+    pub session: SessionId,
+    /// The attempt that was open or had just ended.
+    pub attempt: Option<u32>,
+    /// How it was seen.
+    pub seen_by: SeenBy,
+    /// How far it had got.
+    pub state: FoundState,
+    /// What it costs, where that was told.
+    pub total: Option<Minor>,
+    /// Whether it is the session's order.
+    pub adopted: bool,
+    /// When it was seen, by our clock.
+    pub at: DateTime<Utc>,
+}
+
+/// How an order was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeenBy {
+    /// The answer to our own `POST` named it.
+    Answer,
+    /// A look at the shop's orders found it.
+    Look,
+    /// A person named it.
+    Person,
+}
+
+/// A session with an open attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAttempt {
+    /// The session.
+    pub session: SessionId,
+    /// Whether another living process placed it: it is left to that one unless it says that it wants settling.
+    pub elsewhere: bool,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// Those that a person has to look at.
+    Review,
+    /// Those with an attempt whose outcome is not known yet.
+    Open,
+}
+
+/// An order that was seen, at first and last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenOrder {
+    /// The first time; never says that it is the session's order.
+    pub first: Sighting,
+    /// The last time; says whether it is the session's order.
+    pub last: Sighting,
+}
+
+/// What is known of the key behind an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimState {
+    /// Its request runs, or its attempt is open.
+    Open,
+    /// Its final answer is stored.
+    Answered,
+}
+
+/// What our memory holds, for people: only read, while the gateway runs.
+#[async_trait]
+pub trait Records: Send + Sync {
+    /// Sessions of a shop, the last changed first.
+    async fn list(&self, shop: &ShopId, which: Which, most: usize) -> Result<Vec<Session>, Error>;
+
+    /// A session.
+    async fn find(&self, shop: &ShopId, id: &SessionId) -> Result<Option<Session>, Error>;
+
+    /// The orders that were seen of a session, in the order of their ids.
+    async fn sightings(&self, shop: &ShopId, id: &SessionId) -> Result<Vec<SeenOrder>, Error>;
+
+    /// The session that an order of the shop was seen with.
+    async fn session_of_order(&self, shop: &ShopId, shop_order: &str) -> Result<Option<SessionId>, Error>;
+
+    /// What is known of a key; `None` when it is free.
+    async fn claim_state(&self, shop: &ShopId, scope: &Scope) -> Result<Option<ClaimState>, Error>;
+}
+
+/// The right to work on a session, among the processes that share a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedTurn(pub u64);
+
+/// Our memory, as one process sees it: what it claims and takes is its own, and is free for others once it no
+/// longer shows that it lives.
 #[async_trait]
 pub trait State: Send + Sync {
-    /// Claims a key, or says what is known of it. Unconditional when the scope is new.
+    /// Claims a key, or says what is known of it. Unconditional when the scope is new. A claim whose process is
+    /// gone changes hands, unless it belongs to an attempt: the fence grows, the session's version moves on and
+    /// its cart is left behind, since a new owner never shares a cart with an old one.
     async fn claim(&self, new: NewClaim) -> Result<Decision, Error>;
 
     /// A session.
@@ -102,8 +227,22 @@ pub trait State: Send + Sync {
     /// Takes one atomic step; returns the session's new version (0 when no session was written).
     async fn commit(&self, commit: Commit) -> Result<u64, Error>;
 
+    /// Takes the session's turn among processes; `None`: another living process has it, ask again soon. A turn
+    /// whose process is gone changes hands as a claim does. Requests of one process queue before they ask
+    /// ([`crate::lane`]); a process that asks again for a turn of its own gets it anew.
+    async fn take_turn(&self, shop: &ShopId, id: &SessionId) -> Result<Option<SharedTurn>, Error>;
+
+    /// Gives a turn back; one that changed hands meanwhile stays where it is.
+    async fn end_turn(&self, shop: &ShopId, id: &SessionId, turn: SharedTurn) -> Result<(), Error>;
+
+    /// Shows that this process lives. Call it every [`BEAT`].
+    async fn beat(&self) -> Result<(), Error>;
+
+    /// How long others still take this process for alive, by its own monotonic clock; `None` when it is alone.
+    fn lease(&self) -> Option<Duration>;
+
     /// Sessions of the shop with an open attempt.
-    async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<SessionId>, Error>;
+    async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error>;
 
     /// Open sessions of the shop that are past their time.
     async fn overdue(&self, shop: &ShopId, now: DateTime<Utc>) -> Result<Vec<SessionId>, Error>;

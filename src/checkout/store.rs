@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::{
     cart::{CartHandle, CartPlan, CartView, Minor},
@@ -231,13 +232,39 @@ pub struct FoundOrder {
     pub modified_at: DateTime<Utc>,
 }
 
+/// A cart that was looked at right before an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What it is now.
+    pub view: CartView,
+    /// When, by the shop's own clock: what happens to its orders from then on is told apart from what happened
+    /// before. `None` where the shop does not tell its time.
+    pub shop_time: Option<DateTime<Utc>>,
+}
+
+/// Which orders to look for.
+#[derive(Debug, Clone, Copy)]
+pub struct OrderSearch<'a> {
+    /// What they carry.
+    pub correlation_id: &'a str,
+    /// Where their mails go.
+    pub email: &'a str,
+    /// Made since then, by the shop's clock.
+    pub since: DateTime<Utc>,
+    /// Whether drafts and thrown away orders are asked for by name as well (one more call): some shops leave them
+    /// out of every list that does not name them.
+    pub thorough: bool,
+}
+
 /// How far a found order got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FoundState {
     /// Paid, or accepted and to be paid: it counts.
     Placed,
     /// Unpaid; proves nothing while a `POST` may run.
     Pending,
+    /// Not even that: made before the payment begins.
+    Draft,
     /// The payment failed.
     Failed,
     /// Cancelled, refunded or in the trash: it may have been paid before.
@@ -271,7 +298,7 @@ pub trait Store: Send + Sync {
 
     /// Sends customer and rates again, whatever is known of them, and reads the cart: the last look before
     /// an order (1 call).
-    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error>;
+    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<Checked, Error>;
 
     /// Reads a cart (1 call).
     async fn read(&self, cart: &Cart) -> Result<CartView, Error>;
@@ -282,14 +309,8 @@ pub trait Store: Send + Sync {
     /// Reads an order back.
     async fn read_order(&self, order: &PlacedOrder, email: &str) -> Result<OrderView, Error>;
 
-    /// Looks for orders with that correlation id, made since `since`. Only with
-    /// [`Abilities::finds_orders`].
-    async fn find_orders(
-        &self,
-        correlation_id: &str,
-        email: &str,
-        since: DateTime<Utc>,
-    ) -> Result<Vec<FoundOrder>, Error>;
+    /// Looks for orders with a correlation id. Only with [`Abilities::finds_orders`].
+    async fn find_orders(&self, search: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error>;
 
     /// Empties a cart: nothing can be bought with it any more.
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error>;

@@ -6,6 +6,7 @@
 
 mod handlers;
 mod shop;
+mod state;
 
 use std::{
     collections::BTreeMap,
@@ -23,6 +24,7 @@ use url::Url;
 
 pub use handlers::{Handler, Preset};
 pub use shop::{AgentToken, Deadlines, ItemIds, Links, Shop, WcV3};
+pub use state::Redis;
 
 /// The reference of all keys, compiled in.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -54,6 +56,9 @@ pub struct Settings {
     pub catalog: Catalog,
     /// How long things are kept.
     pub retention: Retention,
+    /// A shared state; absent: the embedded one, in `server.data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redis: Option<Redis>,
     /// Development rules; absent in production.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub development: Option<Development>,
@@ -240,6 +245,9 @@ impl Settings {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.check_numbers(&mut problems);
+        if let Some(redis) = &self.redis {
+            redis.check(&mut problems);
+        }
         if self.shops.is_empty() {
             problems.add("shops", "no shop is configured: add a table [shops.NAME]");
         }
@@ -356,6 +364,8 @@ mod tests {
         wc_v3 = { key = "ck_1", secret = "cs_very_secret" }
         agents = [{ id = "a", token = "bearer-very-secret" }]
         handlers = [{ id = "transfer", preset = "offline", method = "bacs" }]
+        [redis]
+        url = "redis://user:redis-very-secret@127.0.0.1:6379"
     "#;
 
     #[test]
@@ -389,6 +399,10 @@ mod tests {
             page_size = 5
             [retention]
             answer_hours = 1
+            [redis]
+            url = "127.0.0.1:6379"
+            cluster = ["redis://127.0.0.1:7000"]
+            prefix = "a:b"
             [development]
             email = "a@example.com"
             first_name = "A"
@@ -411,6 +425,9 @@ mod tests {
             "limits.json_depth",
             "catalog.page_size",
             "retention.answer_hours",
+            "redis",
+            "redis.url",
+            "redis.prefix",
             "shops.main.hosts",
             "shops.main.public_url",
             "shops.main.store_url",

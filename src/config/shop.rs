@@ -154,7 +154,7 @@ impl AgentToken {
     }
 }
 
-fn secret(inline: Option<&SecretString>, file: Option<&PathBuf>) -> Result<SecretString, String> {
+pub(super) fn secret(inline: Option<&SecretString>, file: Option<&PathBuf>) -> Result<SecretString, String> {
     let text = match (inline, file) {
         (Some(secret), None) => secret.expose_secret().to_owned(),
         (None, Some(file)) => std::fs::read_to_string(file)
@@ -169,7 +169,7 @@ fn secret(inline: Option<&SecretString>, file: Option<&PathBuf>) -> Result<Secre
 
 // The signature is serde's.
 #[expect(clippy::ref_option, reason = "serde's serialize_with passes a reference to the field")]
-fn redacted<S: Serializer>(_: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn redacted<S: Serializer>(_: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("[redacted]")
 }
 

@@ -55,6 +55,12 @@ impl<K: Eq + Hash + Clone> Lanes<K> {
         Self { sessions: Arc::default(), most_waiting, longest_wait }
     }
 
+    /// How long one waits at most.
+    #[must_use]
+    pub const fn longest_wait(&self) -> Duration {
+        self.longest_wait
+    }
+
     /// Waits for the turn.
     ///
     /// # Errors

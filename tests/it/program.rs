@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 /// A gateway in front of a demo shop that runs on its own, so that one can be killed without the other.
-fn serve_config(folder: &std::path::Path, shop: &str) -> String {
+pub(crate) fn serve_config(folder: &std::path::Path, shop: &str) -> String {
     let config = folder.join("tillgate.toml");
     let text = format!(
         r#"
@@ -54,14 +54,14 @@ fn serve_config(folder: &std::path::Path, shop: &str) -> String {
     config.to_str().unwrap().to_owned()
 }
 
-async fn ready_checkout(gateway: &Program) -> String {
+pub(crate) async fn ready_checkout(gateway: &Program) -> String {
     let (status, created) = gateway.ucp(Method::POST, "", "create", &full("bouquet_roses", 1)).await;
     assert_eq!((status, &created["status"]), (201, &json!("ready_for_complete")), "{created}");
     format!("/{}", created["id"].as_str().unwrap())
 }
 
 /// Asks again until the answer is as wanted; bounded.
-async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {
+pub(crate) async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {
     let mut pause = tokio::time::interval(Duration::from_millis(100));
     for _ in 0..200 {
         pause.tick().await;
@@ -126,6 +126,50 @@ async fn an_order_in_the_making_survives_kill_9() {
 }
 
 #[tokio::test]
+async fn a_state_put_back_from_a_copy_looks_for_orders_before_it_places_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0"]).await;
+    let config = serve_config(folder.path(), &shop.address);
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let path = ready_checkout(&gateway).await;
+    gateway.kill();
+    let (state, copy) = (folder.path().join("state"), folder.path().join("copy"));
+    let copied = |from: &std::path::Path, to: &std::path::Path| {
+        let _ = std::fs::remove_dir_all(to);
+        std::fs::create_dir(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    copied(&state, &copy);
+    let gateway = Program::start(&["serve", "--config", &config]).await;
+    let complete = format!("{path}/complete");
+    let (_, done) = gateway.ucp(Method::POST, &complete, "k", &payment("success_token")).await;
+    assert_eq!(done["status"], "completed", "{done}");
+    gateway.kill();
+    copied(&copy, &state);
+    let gateway = Program::start(&["serve", "--config", &config, "--after-restore"]).await;
+    let (_, read) = gateway.ucp(Method::GET, &path, "", &Value::Null).await;
+    assert_eq!(read["status"], "ready_for_complete", "the copy knows of no order");
+    let before = calls(&shop).await.len();
+    let (_, again) = gateway.ucp(Method::POST, &complete, "k", &payment("success_token")).await;
+    assert_eq!(again["status"], "completed", "{again}");
+    assert_eq!(shop.get("/_demo/orders").await.as_array().unwrap().len(), 1);
+    let after = calls(&shop).await;
+    let asked: Vec<&str> =
+        after[before..].iter().filter_map(|call| call["path"].as_str()?.rsplit('/').next()).collect();
+    assert!(asked.iter().any(|call| call.starts_with("orders")), "{asked:?}");
+    assert!(
+        !asked.contains(&"batch") && !asked.contains(&"checkout"),
+        "looked before anything else: {asked:?}"
+    );
+}
+
+async fn calls(shop: &Program) -> Vec<Value> {
+    shop.get("/_demo/calls").await["calls"].as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
 async fn the_demo_keeps_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
@@ -187,10 +231,10 @@ async fn check_config_prints_what_is_in_force_or_everything_that_is_wrong() {
 async fn help_names_the_commands_that_are_built_and_no_other() {
     let help = run(&["--help"]).await;
     let said = String::from_utf8_lossy(&help.stdout).into_owned();
-    for command in ["demo", "shop", "serve", "check-config", "record", "replay"] {
+    for command in ["demo", "shop", "serve", "check-config", "record", "sessions", "replay"] {
         assert!(said.contains(&format!("  {command}")), "{command} in {said}");
     }
-    for command in ["doctor", "jobs", "stock", "sessions", "feed", "keys"] {
+    for command in ["doctor", "jobs", "stock", "feed", "keys"] {
         assert!(!said.contains(&format!("  {command} ")), "{command} in {said}");
     }
     let shop = run(&["shop", "--help"]).await;

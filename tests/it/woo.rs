@@ -19,7 +19,8 @@ use tillgate::{
         ids::ProductId,
         session::{Address, Cart},
         store::{
-            Effect, Error, FoundState, PlaceOrder, PlacedOrder, Placement, RefusedOrder, Resolved, Store as _,
+            Effect, Error, FoundState, OrderSearch, PlaceOrder, PlacedOrder, Placement, RefusedOrder,
+            Resolved, Store as _,
         },
     },
     money::Currency,
@@ -100,7 +101,7 @@ async fn a_plain_journey_runs_as_recorded() {
     let changed = store.change(&kept(&first, &opened), &second).await.unwrap();
     assert_eq!((changed.totals.total, changed.refusals.len()), (5233, 0));
     let read = store.read(&kept(&second, &changed)).await.unwrap();
-    let checked = store.check(&kept(&second, &read), &second).await.unwrap();
+    let checked = store.check(&kept(&second, &read), &second).await.unwrap().view;
     assert_eq!((checked.totals, &checked.lines), (read.totals, &changed.lines));
     let cart = kept(&second, &checked);
     let order = order("tok_ok", "corr_0000000000000001", checked.totals.total);
@@ -127,7 +128,7 @@ async fn a_decline_and_its_retry_run_as_recorded() {
     let tape = recorded("39a-journey-decline-and-retry");
     let (stub, base) = Stub::start(tape.iter().take(10).map(Say::entry)).await;
     let secret = "cs_readonly".to_owned().into();
-    let wc_v3 = Some(WcV3 { key: "ck_readonly".to_owned(), secret, look_in_trash: false });
+    let wc_v3 = Some(WcV3 { key: "ck_readonly".to_owned(), secret });
     let store = WooStore::new(Settings { wc_v3, ..settings(&base) }).unwrap();
     assert!(store.abilities().finds_orders);
 
@@ -137,16 +138,17 @@ async fn a_decline_and_its_retry_run_as_recorded() {
     let view = store.change(&kept(&lines, &opened), &addressed).await.unwrap();
     let rated = CartPlan { rates: rate("flat_rate:5"), ..addressed.clone() };
     let view = store.change(&kept(&addressed, &view), &rated).await.unwrap();
-    let view = store.check(&kept(&rated, &view), &rated).await.unwrap();
+    let view = store.check(&kept(&rated, &view), &rated).await.unwrap().view;
     let corr = "corr_0000000000000011";
     let declined = store.place(&kept(&rated, &view), &order("tok_declined", corr, 5000)).await.unwrap();
     assert_eq!(declined, Placement::Declined { shop_order: None });
-    let view = store.check(&kept(&rated, &view), &rated).await.unwrap();
+    let view = store.check(&kept(&rated, &view), &rated).await.unwrap().view;
     let placed = store.place(&kept(&rated, &view), &order("tok_ok", corr, 5000)).await.unwrap();
     let Placement::Placed(placed) = placed else { panic!("not placed") };
     store.read_order(&placed, "sam@example.com").await.unwrap();
     let since: DateTime<Utc> = "2026-11-30T16:37:44Z".parse().unwrap();
-    let found = store.find_orders(corr, "sam@example.com", since).await.unwrap();
+    let search = OrderSearch { correlation_id: corr, email: "sam@example.com", since, thorough: false };
+    let found = store.find_orders(&search).await.unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].state, found[0].total), (FoundState::Placed, 5000));
     assert_eq!(found[0].order.shop_order, placed.shop_order);
@@ -175,7 +177,7 @@ async fn virtual_goods_and_variations_run_as_recorded() {
         let opened = store.open(&lines).await.unwrap();
         let full = CartPlan { customer: Some(buyer("DE", shipped)), rates, ..lines.clone() };
         let view = store.change(&kept(&lines, &opened), &full).await.unwrap();
-        let view = store.check(&kept(&full, &view), &full).await.unwrap();
+        let view = store.check(&kept(&full, &view), &full).await.unwrap().view;
         assert_eq!(view.totals.total, total);
         let corr = if shipped { "corr_0000000000000031" } else { "corr_0000000000000021" };
         let placed = store.place(&kept(&full, &view), &order("tok_ok", corr, total)).await.unwrap();
@@ -506,7 +508,7 @@ async fn where_article_numbers_come_first_a_number_may_be_one() {
 }
 
 #[tokio::test]
-async fn every_page_is_looked_through_and_the_trash_when_told_to() {
+async fn every_page_is_looked_through_and_what_lists_leave_out_when_told_to() {
     let row = |id: u32, corr: &str| {
         json!({
             "id": id, "status": "pending", "total": "1.00", "date_modified_gmt": "2026-11-30T17:37:44",
@@ -520,12 +522,14 @@ async fn every_page_is_looked_through_and_the_trash_when_told_to() {
         [json!(full), json!([row(11, "corr_1")]), json!([binned])].map(|b| Say::new(200, b.to_string()));
     let (stub, base) = Stub::start(says).await;
     let secret = "cs".to_owned().into();
-    let wc_v3 = Some(WcV3 { key: "ck".to_owned(), secret, look_in_trash: true });
+    let wc_v3 = Some(WcV3 { key: "ck".to_owned(), secret });
     let store = WooStore::new(Settings { wc_v3, ..settings(&base) }).unwrap();
-    let found = store.find_orders("corr_1", "a@b.example", DateTime::UNIX_EPOCH).await.unwrap();
+    let since = DateTime::UNIX_EPOCH;
+    let search = OrderSearch { correlation_id: "corr_1", email: "a@b.example", since, thorough: true };
+    let found = store.find_orders(&search).await.unwrap();
     let ids: Vec<_> = found.iter().map(|f| (f.order.shop_order.as_str(), f.state)).collect();
     assert_eq!(ids, [("3", FoundState::Pending), ("11", FoundState::Pending), ("12", FoundState::Gone)]);
     let asked = stub.asked();
     let pages: Vec<_> = asked.iter().map(|a| (a.get("page"), a.get("status"))).collect();
-    assert_eq!(pages, [(None, None), (Some("2"), None), (None, Some("trash"))]);
+    assert_eq!(pages, [(None, None), (Some("2"), None), (None, Some("checkout-draft,trash"))]);
 }

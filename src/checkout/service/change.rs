@@ -39,6 +39,7 @@ impl Service {
         if session.lines.is_empty() && !policy.may_be_empty {
             return Ok(Verdict::only(Outcome::NothingAvailable(session.problems)));
         }
+        session.tell(session.created_at, "created");
         Ok(Verdict::write(session, Expect::New))
     }
 
@@ -81,6 +82,7 @@ impl Service {
         self.present(&mut session, unavailable);
         let now = self.parts.clock.now();
         session.updated_at = now;
+        session.tell(now, "changed");
         session.expires_at = self.expiry(session.created_at, now);
         Ok(Verdict::write(session, Expect::Version(before.version)))
     }
@@ -114,6 +116,10 @@ impl Service {
             created_at: now,
             updated_at: now,
             expires_at: self.expiry(now, now),
+            of_older_epoch: false,
+            first_checked_at: None,
+            cases: Vec::new(),
+            story: Vec::new(),
         }
     }
 

@@ -2,29 +2,31 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     Call, Entered, Entry, Service, Verdict,
     payment::{Payment, Unpayable},
+    settle::SKEW,
     unpaid::Unpaid,
 };
 use crate::{
     checkout::{
         Error,
-        cart::{AddressField, CartView, Minor, Refusal},
+        cart::{AddressField, CartView, Refusal},
         command::{Completion, UnknownOption},
         ids::{CallerId, SessionId},
         outcome::Outcome,
         planning::{Purpose, plan},
+        points::Point,
         problem::{Kind, Place, Problem, Weight},
-        session::{Address, Attempt, AttemptEnd, Cart, ClosedAttempt, Order, Session, Status},
+        session::{Address, Attempt, AttemptEnd, Cart, Sent, Session, Status},
         showing::{Basis, differences, settle_status},
         state::{self, ClaimEnd, Expect},
-        store::{Effect, Error as StoreError, PlaceOrder, PlacedOrder, Placement, RefusedOrder},
+        store::{Checked, Effect, Error as StoreError, PlaceOrder, Placement},
     },
-    clock::Ids,
     idempotency::Answer,
 };
 
@@ -33,6 +35,9 @@ const BETWEEN_ATTEMPTS: chrono::Duration = chrono::Duration::seconds(2);
 
 /// A *placing* that is older than this may have been taken for lost: it is left to the settler.
 const SELF_FENCE: Duration = Duration::from_secs(2);
+
+/// Nor is anything sent by a process whose lease is shorter than this.
+const LEASE_MARGIN: Duration = Duration::from_secs(4);
 
 /// What has to be done after the turn was given up: the one `POST` of an attempt.
 struct Placing {
@@ -107,13 +112,26 @@ impl Service {
                 return answered(Verdict::write(session, expect));
             }
         };
+        if session.of_older_epoch
+            && let Some(completed) = self.look_after_loss(&mut session, &cart).await?
+        {
+            return answered(Verdict::only(Outcome::Session(completed)));
+        }
+        let cart = session.cart.clone().unwrap_or(cart);
         self.keep_distance(&session).await;
         let billing = completion.instrument.as_ref().and_then(|instrument| instrument.billing.as_ref());
-        match self.last_look(&mut session, &cart, billing).await {
-            Ok(Look::Same) => {}
-            Ok(Look::Moved) => return answered(Verdict::write(session, expect)),
+        let checked_at = match self.last_look(&mut session, &cart, billing).await {
+            Ok(Look::Same(shop_time)) => shop_time,
+            Ok(Look::Completed) => {
+                return answered(Verdict::only(Outcome::Session(Box::new(session))));
+            }
+            Ok(Look::Moved) => {
+                session.tell(self.parts.clock.now(), "checked: it has changed, no order");
+                return answered(Verdict::write(session, expect));
+            }
             Err(error) => return Err(error),
-        }
+        };
+        self.at(Point::Checked, Some(&session.id)).await;
         if session.fulfillment_address_missing(&self.settings) {
             session.problems.push(Problem::new(Kind::MissingAddress, Place::Billing));
             session.status = Status::Incomplete;
@@ -121,8 +139,35 @@ impl Service {
         }
         let order = order_of(&session, payment, &call.caller);
         let stored_at = Instant::now();
-        let session = self.store_placing(call, session, &order).await?;
+        let session = self.store_placing(call, session, &order, checked_at).await?;
         Ok(Ready::Placing(Box::new(Placing { session, order, stored_at })))
+    }
+
+    /// The state has lost its newest writes since the session was written: an order of it may be unknown here. Its
+    /// cart is emptied and left behind, so that nothing of before can buy any more, and its orders are looked for.
+    async fn look_after_loss(
+        &self,
+        session: &mut Session,
+        cart: &Cart,
+    ) -> Result<Option<Box<Session>>, Error> {
+        match self.parts.store.empty(&cart.view.handle).await {
+            Ok(()) | Err(StoreError::CartGone) => {}
+            Err(error) => return Err(error.into()),
+        }
+        session.leave_cart();
+        // An attempt of before may be unknown: its order is older than any look from now on.
+        session.first_checked_at = Some(session.created_at - SKEW);
+        if !self.parts.store.abilities().finds_orders {
+            session.of_older_epoch = false;
+            return Ok(None);
+        }
+        let found = self.find(session).await?;
+        session.of_older_epoch = false;
+        if found.placed().is_none() {
+            return Ok(None);
+        }
+        let (completed, seen) = self.complete_with(session.clone(), &found);
+        Ok(Some(Box::new(self.store_with(completed, seen).await?)))
     }
 
     /// Whether an order can be tried: the session is ready, or lacks nothing that stand-ins do not supply.
@@ -152,15 +197,15 @@ impl Service {
         let wanted = plan(session, Purpose::Complete(billing), self.settings.stand_ins.as_ref());
         let looked =
             if cart.usable { self.parts.store.check(cart, &wanted).await } else { Err(StoreError::CartGone) };
-        let view = match looked {
-            Ok(view) => view,
+        let (view, shop_time) = match looked {
+            Ok(Checked { view, shop_time }) => (view, shop_time),
             // Another cart than the one that was shown: make a new one and let the caller look at it.
             Err(StoreError::CartGone) => {
                 self.bring(session, wanted).await?;
                 settle_status(session, &self.settings);
                 let moved = moved_since(session, &cart.view);
                 if moved.is_empty() && session.status == Status::Ready {
-                    return Ok(Look::Same);
+                    return Ok(Look::Same(None));
                 }
                 add_new(session, moved);
                 return Ok(Look::Moved);
@@ -176,11 +221,13 @@ impl Service {
         if view.lines.is_empty() && !session.lines.is_empty() {
             // An empty cart where lines were expected is evidence of an order (R6): look, and never order on doubt.
             tracing::warn!(session = %session.id, "the cart is empty before an order");
-            if self.parts.store.abilities().finds_orders
-                && let Some(order) = self.find(session).await?.placed()
-            {
-                *session = self.adopt(session.clone(), &order.order, order.total);
-                return Ok(Look::Moved);
+            if self.parts.store.abilities().finds_orders {
+                let found = self.find(session).await?;
+                if found.placed().is_some() {
+                    let (completed, seen) = self.complete_with(session.clone(), &found);
+                    *session = self.store_with(completed, seen).await?;
+                    return Ok(Look::Completed);
+                }
             }
             self.bring(session, wanted).await?;
             settle_status(session, &self.settings);
@@ -192,7 +239,7 @@ impl Service {
         let refused = view.refusals.iter().any(|refusal| !matches!(refusal, Refusal::Code { .. }));
         if moved.is_empty() && !refused {
             session.cart = Some(Cart { plan: wanted, view, read_at: self.parts.clock.now(), usable: true });
-            return Ok(Look::Same);
+            return Ok(Look::Same(shop_time));
         }
         self.hold(session, wanted, view, Basis::Changed);
         if billing.is_some() {
@@ -218,10 +265,16 @@ impl Service {
         call: &Call,
         mut session: Session,
         order: &PlaceOrder,
+        checked_at: Option<DateTime<Utc>>,
     ) -> Result<Session, Error> {
         let number = u32::try_from(session.closed_attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
         let email = session.cart.as_ref().and_then(|cart| cart.plan.customer.as_ref()?.email.clone());
         let expect = Expect::Version(session.version);
+        let now = self.parts.clock.now();
+        if session.closed_attempts.is_empty() && session.first_checked_at.is_none() {
+            session.first_checked_at = checked_at;
+        }
+        session.tell(now, format!("placing {number}"));
         session.status = Status::Placing;
         session.problems.retain(|problem| problem.weight() == Weight::Warning);
         session.attempt = Some(Attempt {
@@ -231,279 +284,85 @@ impl Service {
             total: order.expected_total,
             email: email.unwrap_or_default(),
             method: order.method.clone().unwrap_or_default(),
-            placing_at: self.parts.clock.now(),
+            placing_at: now,
             settling: false,
             fenced_at: None,
             review: false,
             keyed: call.claim.keyed,
+            checked_at,
+            sent: Sent::Unknown,
+            baseline: session.unpaid_order(),
+            generation: session.generation,
         });
         let attach = ClaimEnd::Attach(call.claim.clone(), number);
-        let version = self.commit(Some((session.clone(), expect)), attach).await?;
+        self.at(Point::BeforeP, Some(&session.id)).await;
+        let version = match self.commit(Some((session.clone(), expect)), attach).await {
+            Ok(version) => version,
+            Err(error) => {
+                self.take_back(session, call).await;
+                return Err(error);
+            }
+        };
+        self.at(Point::AfterP, Some(&session.id)).await;
         Ok(Session { version, ..session })
+    }
+
+    /// *placing* could not be stored, or not well enough, and nothing was sent: if it stands all the same, the
+    /// attempt is closed and the key is free. Where that fails too, the settler finds out.
+    async fn take_back(&self, mut session: Session, call: &Call) {
+        let stands = match self.parts.state.session(&self.settings.shop, &session.id).await {
+            // Another process may have an attempt of the same number open by now: only our own is taken back.
+            Ok(stored) => {
+                stored.filter(|stored| stored.attempt == session.attempt).map(|stored| stored.version)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an attempt that was never sent could not be looked for");
+                return;
+            }
+        };
+        let Some(version) = stands else { return };
+        self.end_attempt(&mut session, AttemptEnd::Fenced, None);
+        session.status = Status::Ready;
+        let freed = ClaimEnd::ReleaseScope(call.claim.scope.clone());
+        match self.commit(Some((session, Expect::Version(version))), freed).await {
+            Ok(_) | Err(Error::State(state::Error::Moved)) => {}
+            Err(error) => tracing::warn!(%error, "an attempt that was never sent could not be closed"),
+        }
     }
 
     /// The one `POST` and what came of it.
     async fn place(&self, call: Call, placing: Placing) -> Result<Answer, Error> {
         let Placing { session, order, stored_at } = placing;
         let Some(cart) = session.cart.clone() else { return Err(Error::BrokeOff) };
-        let placed = if stored_at.elapsed() < SELF_FENCE {
+        let placed = if stored_at.elapsed() < SELF_FENCE && self.is_taken_for_alive() {
+            self.at(Point::BeforeSend, Some(&session.id)).await;
             self.parts.store.place(&cart, &order).await
         } else {
-            // Stored too long ago: a settler may be at work. Nothing is sent; the settler decides.
-            Err(StoreError::TimedOut)
+            // Stored too long ago, or taken for dead: a settler may be at work. Nothing is sent; the settler decides.
+            return Box::pin(self.unknown(call, session, Sent::No, &StoreError::TimedOut)).await;
         };
         drop(order);
+        self.at(Point::Answered, Some(&session.id)).await;
         match placed {
-            Ok(Placement::Placed(order)) => self.placed(call, session, &cart, order).await,
-            Ok(Placement::Redirect { order, url }) => self.escalated(call, session, order, url).await,
-            Ok(Placement::Declined { shop_order }) => self.declined(call, session, shop_order).await,
-            Ok(Placement::Refused(reason)) => self.refused(call, session, &cart, reason).await,
-            Err(error) if error.effect() == Effect::NotSent => self.not_sent(call, session, error).await,
-            Err(StoreError::CartGone) => self.not_sent(call, session, StoreError::CartGone).await,
-            Err(error) => self.unknown(call, session, &error).await,
-        }
-    }
-
-    /// Q: the order is adopted, the claim answered, in one step.
-    async fn placed(
-        &self,
-        call: Call,
-        session: Session,
-        cart: &Cart,
-        order: PlacedOrder,
-    ) -> Result<Answer, Error> {
-        let email = session.attempt.as_ref().map(|attempt| attempt.email.clone()).unwrap_or_default();
-        let agreed = (cart.view.totals.total, cart.view.lines.iter().map(|line| line.quantity).sum::<u32>());
-        let mut completed = self.adopt(session, &order, cart.view.totals.total);
-        match self.parts.store.read_order(&order, &email).await {
-            Ok(read) if (read.total, read.units) != agreed => {
-                tracing::error!(session = %completed.id, order = %order.shop_order, "the order differs from what was agreed");
-                completed.problems.push(Problem::new(Kind::OrderDiffers, Place::Session));
-                if let Some(adopted) = &mut completed.order {
-                    adopted.total = read.total;
-                }
+            Ok(Placement::Placed(order)) => Box::pin(self.placed(call, session, &cart, order)).await,
+            Ok(Placement::Redirect { order, url }) => {
+                Box::pin(self.escalated(call, session, order, url)).await
             }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(%error, order = %order.shop_order, "an order could not be read back");
+            Ok(Placement::Declined { shop_order }) => {
+                Box::pin(self.declined(call, session, shop_order)).await
             }
-        }
-        let answer = self.close(call, completed).await?;
-        if order.cart_filled {
-            self.empty_later(cart);
-        }
-        Ok(answer)
-    }
-
-    /// The session with its order, which costs `total`. One that costs something else than what was shown last
-    /// is told.
-    pub(super) fn adopt(&self, mut session: Session, order: &PlacedOrder, total: Minor) -> Session {
-        let shown = session.cart.as_ref().map(|cart| cart.view.totals.total);
-        let permalink = order.permalink_url.clone().filter(|url| url.starts_with("https://"));
-        self.end_attempt(&mut session, AttemptEnd::Placed, Some(order.shop_order.clone()));
-        session.status = Status::Completed;
-        session.problems.retain(|problem| problem.weight() == Weight::Warning);
-        session.pay_url = None;
-        session.order = Some(Order {
-            id: Ids.public("ord"),
-            shop_order: order.shop_order.clone(),
-            number: order.number.clone(),
-            key: order.key.clone(),
-            permalink_url: permalink
-                .unwrap_or_else(|| format!("{}/go/{}", self.settings.https_base, session.continue_token)),
-            paid: order.paid,
-            total,
-        });
-        if shown.is_some_and(|shown| shown != total) {
-            tracing::error!(session = %session.id, order = %order.shop_order, "the order costs something else than was shown");
-            session.problems.push(Problem::new(Kind::OrderDiffers, Place::Session));
-        }
-        session.updated_at = self.parts.clock.now();
-        session
-    }
-
-    async fn escalated(
-        &self,
-        call: Call,
-        mut session: Session,
-        order: PlacedOrder,
-        url: Option<String>,
-    ) -> Result<Answer, Error> {
-        self.end_attempt(&mut session, AttemptEnd::Escalated, Some(order.shop_order));
-        session.status = Status::Escalated;
-        session.pay_url = url.filter(|url| url.starts_with("https://") || url.starts_with("http://"));
-        let kind = if session.pay_url.is_some() { Kind::ChallengeNeeded } else { Kind::PaymentAtShop };
-        session.problems.push(Problem::new(kind, Place::Payment));
-        self.close(call, session).await
-    }
-
-    /// A decline. With a way to look, one look decides whether the payment came through all the same (W18).
-    async fn declined(
-        &self,
-        call: Call,
-        mut session: Session,
-        shop_order: Option<String>,
-    ) -> Result<Answer, Error> {
-        if shop_order.is_none() && self.parts.store.abilities().finds_orders {
-            match self.find(&session).await {
-                Ok(found) => {
-                    if let Some(order) = found.placed() {
-                        let cart = session.cart.clone();
-                        let completed = self.adopt(session, &order.order, order.total);
-                        let answer = self.close(call, completed).await?;
-                        if let Some(cart) = cart {
-                            self.empty_later(&cart);
-                        }
-                        return Ok(answer);
-                    }
-                    if found.is_unclear() {
-                        return self.unknown(call, session, &StoreError::TimedOut).await;
-                    }
-                }
-                Err(error) => return self.unknown(call, session, &error).await,
+            Ok(Placement::Refused(reason)) => Box::pin(self.refused(call, session, &cart, reason)).await,
+            Err(error) if error.effect() == Effect::NotSent => {
+                Box::pin(self.not_sent(call, session, error)).await
             }
-        }
-        self.end_attempt(&mut session, AttemptEnd::Declined, shop_order);
-        session.status = Status::Ready;
-        session.problems.push(Problem::new(Kind::PaymentDeclined, Place::Payment));
-        self.close(call, session).await
-    }
-
-    /// Refused before any payment: the cart is read again, so that the caller sees why.
-    async fn refused(
-        &self,
-        call: Call,
-        mut session: Session,
-        cart: &Cart,
-        reason: RefusedOrder,
-    ) -> Result<Answer, Error> {
-        if reason == RefusedOrder::EmptyCart {
-            // Evidence of an order (R6): the settler looks.
-            return self.unknown(call, session, &StoreError::CartGone).await;
-        }
-        let before = cart.view.clone();
-        self.end_attempt(&mut session, AttemptEnd::Refused, None);
-        session.status = Status::Ready;
-        session.problems.clear();
-        match self.parts.store.read(cart).await {
-            Ok(view) if !view.lines.is_empty() => {
-                self.hold(&mut session, cart.plan.clone(), view, Basis::Read);
-            }
-            Ok(_) | Err(_) => session.leave_cart(),
-        }
-        settle_status(&mut session, &self.settings);
-        let moved = moved_since(&session, &before);
-        add_new(&mut session, moved);
-        let kind = match reason {
-            RefusedOrder::Stock => Some(Kind::Item {
-                item: session.lines.first().map(|line| line.item.clone()).unwrap_or_default(),
-                reason: crate::checkout::cart::ItemReason::SoldOut,
-            })
-            .filter(|_| !session.problems.iter().any(|problem| matches!(problem.kind, Kind::Item { .. }))),
-            RefusedOrder::Address => Some(Kind::AddressInvalid(None)),
-            RefusedOrder::Rate => Some(Kind::Undeliverable),
-            RefusedOrder::Method => Some(Kind::InstrumentUnusable),
-            RefusedOrder::Total => Some(Kind::PriceChanged),
-            RefusedOrder::Coupon | RefusedOrder::Other | RefusedOrder::EmptyCart => {
-                session.problems.is_empty().then_some(Kind::ShopRefused)
-            }
-        };
-        if let Some(kind) = kind {
-            let place = match kind {
-                Kind::AddressInvalid(_) => Place::Destination,
-                Kind::Undeliverable => Place::Option,
-                Kind::InstrumentUnusable => Place::Payment,
-                Kind::Item { .. } => Place::Lines,
-                _ => Place::Session,
-            };
-            add_new(&mut session, vec![Problem::new(kind, place)]);
-        }
-        self.close(call, session).await
-    }
-
-    /// The `POST` surely did not run: the attempt is closed, the key is free.
-    async fn not_sent(&self, call: Call, mut session: Session, error: StoreError) -> Result<Answer, Error> {
-        let number = attempt_number(&session);
-        self.end_attempt(&mut session, AttemptEnd::Fenced, None);
-        session.status = Status::Ready;
-        if matches!(error, StoreError::CartGone) {
-            session.leave_cart();
-        }
-        let freed = ClaimEnd::ReleaseScope(call.claim.scope);
-        self.commit(Some((session, Expect::Attempt(number))), freed).await?;
-        Err(error.into())
-    }
-
-    /// Nobody knows whether there is an order. The claim stays open, the settler finds out, the caller is
-    /// told that it is in the making.
-    async fn unknown(&self, call: Call, mut session: Session, error: &StoreError) -> Result<Answer, Error> {
-        tracing::warn!(session = %session.id, %error, "the outcome of an order is unknown; it is looked for");
-        let number = attempt_number(&session);
-        if let Some(attempt) = &mut session.attempt {
-            attempt.settling = true;
-        }
-        // If this step fails the attempt is settled all the same, once this call is over.
-        let stored = self.commit(Some((session.clone(), Expect::Attempt(number))), ClaimEnd::Keep).await;
-        if let Err(error) = stored {
-            tracing::error!(%error, session = %session.id, "an unknown outcome could not be stored");
-        }
-        Ok(self.parts.renderer.render(&call.render, &Outcome::InProgress(Box::new(session))))
-    }
-
-    /// The outcome commit: matches the attempt, not the version. Repeated until it is written: what the shop
-    /// told us is never dropped (R5).
-    async fn close(&self, call: Call, session: Session) -> Result<Answer, Error> {
-        let number =
-            attempt_number(&session).max(session.closed_attempts.last().map_or(0, |last| last.number));
-        let outcome = Outcome::Session(Box::new(session.clone()));
-        let answer = self.parts.renderer.render(&call.render, &outcome);
-        let mut end = if call.claim.keyed {
-            ClaimEnd::Finish(call.claim.clone(), answer.clone())
-        } else {
-            ClaimEnd::ReleaseScope(call.claim.scope.clone())
-        };
-        let mut wait = Duration::from_millis(50);
-        loop {
-            match self.commit(Some((session.clone(), Expect::Attempt(number))), end.clone()).await {
-                Ok(_) => return Ok(answer),
-                Err(Error::State(state::Error::AttemptClosed)) => {
-                    // A settler was faster: answer from what it found.
-                    let settled = self.parts.state.session(&self.settings.shop, &session.id).await?;
-                    let settled = Outcome::Session(Box::new(settled.ok_or(Error::BrokeOff)?));
-                    return Ok(self.parts.renderer.render(&call.render, &settled));
-                }
-                // The key is not ours any more; the outcome is kept all the same.
-                Err(Error::State(state::Error::ClaimLost)) => end = ClaimEnd::Keep,
-                Err(error @ Error::State(state::Error::Unavailable(_))) if !self.parts.tasks.is_closed() => {
-                    tracing::error!(%error, session = %session.id, "an outcome could not be stored; trying again");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(Duration::from_secs(5));
-                }
-                Err(error) => return Err(error),
-            }
+            Err(StoreError::CartGone) => Box::pin(self.not_sent(call, session, StoreError::CartGone)).await,
+            Err(error) => Box::pin(self.unknown(call, session, Sent::Yes, &error)).await,
         }
     }
 
-    /// Closes the open attempt.
-    pub(super) fn end_attempt(&self, session: &mut Session, end: AttemptEnd, shop_order: Option<String>) {
-        let closed_at = self.parts.clock.now();
-        if let Some(Attempt { number, .. }) = session.attempt.take() {
-            session.closed_attempts.push(ClosedAttempt { number, end, shop_order, closed_at });
-        }
-    }
-
-    /// Empties a cart that still holds what was just bought, so that nothing can buy it again (W42).
-    pub(super) fn empty_later(&self, cart: &Cart) {
-        let (store, handle) = (std::sync::Arc::clone(&self.parts.store), cart.view.handle.clone());
-        self.parts.tasks.spawn(async move {
-            for pause in [0_u64, 1, 5, 15] {
-                tokio::time::sleep(Duration::from_secs(pause)).await;
-                match store.empty(&handle).await {
-                    Ok(()) => return,
-                    Err(error) => tracing::warn!(%error, "a used cart could not be emptied"),
-                }
-            }
-        });
+    /// Whether others still take this process for alive, with something to spare.
+    fn is_taken_for_alive(&self) -> bool {
+        self.parts.state.lease().is_none_or(|lease| lease > LEASE_MARGIN)
     }
 }
 
@@ -526,13 +385,18 @@ fn order_of(session: &Session, payment: Payment, caller: &CallerId) -> PlaceOrde
     }
 }
 
+/// What the last look came to.
 enum Look {
-    Same,
+    /// All is as it was shown; with the shop's own time of the look.
+    Same(Option<DateTime<Utc>>),
+    /// Something has changed: the caller decides again.
     Moved,
+    /// There is an order already: the session is completed with it.
+    Completed,
 }
 
 /// What moved between what was shown and the cart as it is now.
-fn moved_since(session: &Session, shown: &CartView) -> Vec<Problem> {
+pub(super) fn moved_since(session: &Session, shown: &CartView) -> Vec<Problem> {
     session.cart.as_ref().map(|now| differences(session, shown, &now.view)).unwrap_or_default()
 }
 
@@ -563,7 +427,7 @@ fn is_about_the_last_try(kind: &Kind) -> bool {
 }
 
 /// Adds what is not told yet. What the caller has to mend first keeps the session from being ready.
-fn add_new(session: &mut Session, problems: Vec<Problem>) {
+pub(super) fn add_new(session: &mut Session, problems: Vec<Problem>) {
     for problem in problems {
         if !session.problems.iter().any(|told| told.kind == problem.kind) {
             if session.status == Status::Ready && problem.kind.blocks() && problem.weight() == Weight::Caller
@@ -573,8 +437,4 @@ fn add_new(session: &mut Session, problems: Vec<Problem>) {
             session.problems.push(problem);
         }
     }
-}
-
-pub(super) fn attempt_number(session: &Session) -> u32 {
-    session.attempt.as_ref().map_or(0, |attempt| attempt.number)
 }

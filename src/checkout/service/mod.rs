@@ -4,10 +4,15 @@
 //! own that no client can cancel: turn → session read again → shop → one commit with the answer in it.
 
 mod change;
+mod closing;
 mod complete;
+mod outcomes;
+mod pace;
 mod payment;
 mod read;
+mod resolve;
 mod settle;
+mod turns;
 mod unpaid;
 
 use std::{
@@ -19,21 +24,27 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
+use self::pace::Pace;
+pub use self::resolve::{Finding, Resolution};
 use super::{
     Error,
     command::{Change, Completion},
     ids::{CallerId, SessionId, ShopId},
     outcome::{Operation, Outcome, RenderContext, Renderer},
+    points::{Point, Probe},
     session::{Address, Session, Status},
-    state::{self, ClaimEnd, Commit, Expect, NewClaim, State},
+    state::{self, ClaimEnd, Commit, Expect, NewClaim, Sighting, State},
     store::Store,
 };
 use crate::{
     clock::{Clock, Ids},
     idempotency::{Answer, Claim, Decision, Fingerprint, Key, Scope},
-    lane::{Lanes, Turn},
+    lane::Lanes,
     money::Currency,
 };
+
+/// How long between two tries to free a key, at first and at most.
+const FREE_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// How a shop's checkouts behave. Times are as configured; see `config/default.toml`.
 #[derive(Debug, Clone)]
@@ -109,6 +120,8 @@ pub struct Parts {
     pub renderer: Arc<dyn Renderer>,
     /// Runs the work of writes: a client that hangs up cancels nothing, a stop waits for them.
     pub tasks: TaskTracker,
+    /// Who listens at the named points; nobody in production.
+    pub probe: Option<Arc<dyn Probe>>,
 }
 
 /// The checkouts of one shop.
@@ -117,6 +130,8 @@ pub struct Service {
     parts: Parts,
     /// Sessions whose completion runs in this process now: the settler keeps off them.
     completing: Mutex<HashMap<SessionId, usize>>,
+    /// When attempts are looked for again.
+    pace: Pace,
 }
 
 /// What one use case comes to: what to answer, and the right to store it.
@@ -144,11 +159,11 @@ impl Service {
     /// The checkouts of a shop.
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
-        Self { settings, parts, completing: Mutex::default() }
+        Self { settings, parts, completing: Mutex::default(), pace: Pace::default() }
     }
 
     /// Claims the key of a write, or says what is known of it. Call it after the checks that need no
-    /// session, with the body in canonical form ([`crate::idempotency::canonical_json`]). Without a key the
+    /// session, with what its protocol compares of the body ([`crate::idempotency::Policy::compared`]). Without a key the
     /// claim protects only against a crash.
     ///
     /// # Errors
@@ -159,7 +174,7 @@ impl Service {
         operation: Operation,
         path_id: Option<&SessionId>,
         key: Option<&Key>,
-        canonical_body: &[u8],
+        compared: &[u8],
     ) -> Result<Decision, Error> {
         let path = path_id.map_or("", SessionId::as_str);
         let once = Ids.uuid();
@@ -169,11 +184,24 @@ impl Service {
         let claim = NewClaim {
             shop: self.settings.shop.clone(),
             scope: Scope::of(self.settings.shop.as_str(), caller.as_str(), &operation_name, path, key),
-            fingerprint: Fingerprint::of(&self.parts.secret, canonical_body),
+            fingerprint: Fingerprint::of(&self.parts.secret, compared),
             session: path_id.cloned(),
             keyed: prefix.is_empty(),
         };
-        Ok(self.parts.state.claim(claim).await?)
+        let decision = self.parts.state.claim(claim).await?;
+        match (&decision, path_id) {
+            (Decision::Run(_), _) => self.at(Point::Claimed, path_id).await,
+            (Decision::InFlight { placing: true }, Some(id)) => self.pace.hurry(id),
+            _ => {}
+        }
+        Ok(decision)
+    }
+
+    /// Work has come to a named point.
+    async fn at(&self, point: Point, session: Option<&SessionId>) {
+        if let Some(probe) = &self.parts.probe {
+            probe.at(point, session).await;
+        }
     }
 
     /// Ends a claim with an answer that needed no session: a refusal for the body's form. Returns it.
@@ -342,12 +370,14 @@ impl Service {
     /// Takes the session's turn for a write, or answers at once: no session, one that has ended, an order in
     /// the making. The session is read again once the turn is won.
     async fn enter(&self, caller: &CallerId, id: &SessionId) -> Result<Entry, Error> {
-        if let Some(answer) = Self::at_once(self.load(caller, id).await?) {
+        if let Some(answer) = self.at_once(self.load(caller, id).await?) {
             return Ok(Entry::Answer(answer));
         }
-        let turn = self.parts.lanes.enter(id.clone()).await.map_err(|_| Error::Busy)?;
+        let turn = self.turn(id).await?;
+        self.at(Point::Turn, Some(id)).await;
         let Some(session) = self.load(caller, id).await? else { return Ok(Entry::Answer(Outcome::NotFound)) };
-        if let Some(answer) = Self::at_once(Some(session.clone())) {
+        self.at(Point::Reread, Some(id)).await;
+        if let Some(answer) = self.at_once(Some(session.clone())) {
             return Ok(Entry::Answer(answer));
         }
         if session.expires_at <= self.parts.clock.now() {
@@ -358,13 +388,16 @@ impl Service {
     }
 
     /// What a write is told without a turn.
-    fn at_once(session: Option<Session>) -> Option<Outcome> {
+    fn at_once(&self, session: Option<Session>) -> Option<Outcome> {
         let Some(session) = session else { return Some(Outcome::NotFound) };
         match session.status {
             Status::Completed | Status::Canceled | Status::Expired => {
                 Some(Outcome::Finished(Box::new(session)))
             }
-            Status::Placing => Some(Outcome::InProgress(Box::new(session))),
+            Status::Placing => {
+                self.pace.hurry(&session.id);
+                Some(Outcome::InProgress(Box::new(session)))
+            }
             Status::Incomplete | Status::Ready | Status::Escalated => None,
         }
     }
@@ -394,16 +427,46 @@ impl Service {
         }
     }
 
-    /// Frees a key after a failure. If that fails too, the key stays claimed until the next start: told in
-    /// the log, and never a second order.
+    /// Frees a key after a failure. While the state cannot be used that is tried again in the background: the caller
+    /// is told to repeat, and should find the key free.
     async fn free(&self, claim: Claim) {
-        if let Err(error) = self.commit(None, ClaimEnd::Release(claim)).await {
-            tracing::warn!(%error, "a key could not be freed");
-        }
+        let first = self.commit(None, ClaimEnd::Release(claim.clone())).await;
+        let Err(Error::State(state::Error::Unavailable(error))) = first else { return };
+        tracing::warn!(%error, "a key could not be freed yet");
+        let (state, shop) = (Arc::clone(&self.parts.state), self.settings.shop.clone());
+        let tasks = self.parts.tasks.clone();
+        self.parts.tasks.spawn(async move {
+            let mut pause = FREE_AGAIN.0;
+            while !tasks.is_closed() {
+                tokio::time::sleep(pause).await;
+                let end = ClaimEnd::Release(claim.clone());
+                let commit = Commit {
+                    shop: shop.clone(),
+                    operation: Ids.uuid(),
+                    session: None,
+                    claim: end,
+                    sightings: Vec::new(),
+                };
+                if !matches!(state.commit(commit).await, Err(state::Error::Unavailable(_))) {
+                    return;
+                }
+                pause = (pause * 2).min(FREE_AGAIN.1);
+            }
+        });
     }
 
     async fn commit(&self, session: Option<(Session, Expect)>, claim: ClaimEnd) -> Result<u64, Error> {
-        let commit = Commit { operation: Ids.uuid(), session, claim };
+        self.commit_with(session, claim, Vec::new()).await
+    }
+
+    async fn commit_with(
+        &self,
+        session: Option<(Session, Expect)>,
+        claim: ClaimEnd,
+        sightings: Vec<Sighting>,
+    ) -> Result<u64, Error> {
+        let shop = self.settings.shop.clone();
+        let commit = Commit { shop, operation: Ids.uuid(), session, claim, sightings };
         match self.parts.state.commit(commit.clone()).await {
             // The reply may have been lost: the same operation is read back, not taken twice.
             Err(state::Error::Unavailable(_)) => Ok(self.parts.state.commit(commit).await?),
@@ -413,8 +476,13 @@ impl Service {
 
     /// Writes a session on its own (expiry, a cart that must not be used again).
     async fn store(&self, session: Session) -> Result<Session, Error> {
+        self.store_with(session, Vec::new()).await
+    }
+
+    /// The same, with orders that were seen.
+    async fn store_with(&self, session: Session, seen: Vec<Sighting>) -> Result<Session, Error> {
         let expect = Expect::Version(session.version);
-        let version = self.commit(Some((session.clone(), expect)), ClaimEnd::Keep).await?;
+        let version = self.commit_with(Some((session.clone(), expect)), ClaimEnd::Keep, seen).await?;
         Ok(Session { version, ..session })
     }
 }
@@ -427,7 +495,7 @@ enum Entry {
 
 /// A turn that was won, and the session as it was then.
 struct Entered {
-    turn: Turn<SessionId>,
+    turn: turns::Turn,
     session: Session,
 }
 

@@ -15,10 +15,13 @@ impl Service {
     /// Reads a session. An open one takes its turn, as reading may settle or expire it.
     pub(super) async fn read_session(&self, caller: &CallerId, id: &SessionId) -> Result<Outcome, Error> {
         let Some(session) = self.load(caller, id).await? else { return Ok(Outcome::NotFound) };
+        if session.status == Status::Placing {
+            self.pace.hurry(id);
+        }
         if session.status.is_final() || session.status == Status::Placing {
             return Ok(Outcome::Session(Box::new(session)));
         }
-        let _turn = self.parts.lanes.enter(id.clone()).await.map_err(|_| Error::Busy)?;
+        let _turn = self.turn(id).await?;
         let Some(session) = self.load(caller, id).await? else { return Ok(Outcome::NotFound) };
         if session.status.is_final() || session.status == Status::Placing {
             return Ok(Outcome::Session(Box::new(session)));
@@ -79,6 +82,7 @@ impl Service {
         };
         let expect = Expect::Version(session.version);
         session.status = Status::Canceled;
+        session.tell(self.parts.clock.now(), "canceled");
         session.problems.clear();
         session.updated_at = self.parts.clock.now();
         Ok(Verdict::write(session, expect))
@@ -96,6 +100,7 @@ impl Service {
             }
         };
         session.status = Status::Expired;
+        session.tell(self.parts.clock.now(), "expired");
         session.problems = vec![Problem::new(Kind::Expired, Place::Session)];
         self.store(session).await
     }

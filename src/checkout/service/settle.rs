@@ -1,84 +1,173 @@
 //! Settling: an attempt whose outcome nobody knows is looked for until it is known (`exactly-once.md` §5).
 //!
-//! Look, fence, wait, look, decide; under the session's turn; every decision commits against the attempt, so
+//! Look, fence, wait, probe, look, decide; under the session's turn; every decision commits against the attempt, so
 //! that two settlers do no harm. The settler can never place an order: it has no credential.
+//!
+//! | step | here |
+//! |---|---|
+//! | S1 | [`Service::settle`]: shop or state that cannot be asked only put the next look off |
+//! | S2 | [`Service::find`]: all orders with the session's correlation id; one that counts ends it |
+//! | S3 | `fence`: unless the one `POST` is known to have been sent and has left something |
+//! | S4, S5 | `step`: a cart that is filled again is a `POST` that has ended unpaid |
+//! | S6 | `decide` |
+//! | S7 | nothing can look: a person has to |
 
+use std::collections::HashSet;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::StreamExt as _;
 
-use super::{Service, complete::attempt_number};
+use super::{
+    Service,
+    closing::{answer_of, attempt_number},
+};
 use crate::{
     checkout::{
         Error,
         ids::SessionId,
-        outcome::{Outcome, RenderContext},
+        points::Point,
         problem::{Kind, Place, Problem},
-        session::{AttemptEnd, Session, Status},
-        state::{self, ClaimEnd, Expect},
-        store::{Error as StoreError, FoundOrder, FoundState},
+        session::{Attempt, AttemptEnd, Sent, Session, Status},
+        showing::settle_status,
+        state::{ClaimEnd, OpenAttempt},
+        store::{Error as StoreError, FoundOrder, FoundState, OrderSearch},
     },
-    idempotency::{Answer, Scope},
+    idempotency::Scope,
 };
 
-/// How far the shop's clock may be behind ours. Wide: a correlation id is never used twice.
-const SKEW: chrono::Duration = chrono::Duration::days(3);
+/// How far the shop's clock may be behind ours where its own time is not known. Wide: a correlation id is never
+/// used twice.
+pub(super) const SKEW: TimeDelta = TimeDelta::days(3);
+
+/// How far in front of the first look at the shop orders are looked for, by the shop's own clock.
+const MARGIN: TimeDelta = TimeDelta::hours(1);
 
 /// How many sessions are looked after at a time.
 const AT_A_TIME: usize = 4;
 
+/// Between two looks.
+const LOOK: TimeDelta = TimeDelta::seconds(5);
+
+/// Between two looks at an order with traces of a payment, and at one that a person has to decide about: the shop may
+/// still decide it.
+const SLOW_LOOK: (TimeDelta, TimeDelta) = (TimeDelta::seconds(30), TimeDelta::minutes(10));
+
 /// An unpaid order is taken for declined after this long.
-const PENDING_LIFE: chrono::Duration = chrono::Duration::seconds(120);
+const PENDING_LIFE: TimeDelta = TimeDelta::seconds(120);
+
+/// How long a shop keeps an unpaid order, by default: then one with traces of a payment waits for a person.
+const HOLD: TimeDelta = TimeDelta::minutes(60);
 
 /// What a look found.
 pub(super) struct Found(Vec<FoundOrder>);
 
 impl Found {
+    fn all_placed(&self) -> Vec<&FoundOrder> {
+        let mut placed: Vec<_> = self.0.iter().filter(|found| found.state == FoundState::Placed).collect();
+        placed.sort_by_key(|found| found.order.shop_order.parse::<u64>().unwrap_or(u64::MAX));
+        placed
+    }
+
     /// The oldest order that counts.
     pub(super) fn placed(&self) -> Option<&FoundOrder> {
-        let placed = || self.0.iter().filter(|found| found.state == FoundState::Placed);
-        if placed().count() > 1 {
-            tracing::error!("several paid orders carry one correlation id: all but the oldest want a refund");
-        }
-        placed().min_by_key(|found| found.order.shop_order.parse::<u64>().unwrap_or(u64::MAX))
+        self.all_placed().first().copied()
+    }
+
+    /// The others that count: one purchase too many each.
+    pub(super) fn others_placed(&self) -> Vec<&FoundOrder> {
+        self.all_placed().into_iter().skip(1).collect()
+    }
+
+    /// Everything.
+    pub(super) fn all(&self) -> &[FoundOrder] {
+        &self.0
     }
 
     /// An order that may still be paid.
     pub(super) fn unpaid(&self) -> Option<&FoundOrder> {
-        self.0.iter().find(|found| found.state == FoundState::Pending)
+        self.of(FoundState::Pending)
+            .or_else(|| self.of(FoundState::Failed))
+            .or_else(|| self.of(FoundState::Draft))
     }
 
-    /// Whether a machine cannot tell: a plugin's own status, an order that was given up (it may have been paid
-    /// before), or an unpaid one with traces of a payment.
+    /// Whether a machine cannot tell: a plugin's own status, or an unpaid order with traces of a payment.
     pub(super) fn is_unclear(&self) -> bool {
-        self.0.iter().any(|found| match found.state {
-            FoundState::Unclear => true,
-            FoundState::Pending | FoundState::Failed => found.traces,
-            FoundState::Placed | FoundState::Gone => false,
-        })
+        self.0.iter().any(is_unclear)
     }
 
     fn of(&self, state: FoundState) -> Option<&FoundOrder> {
         self.0.iter().find(|found| found.state == state)
     }
+
+    /// Only what the session's open attempt has made or touched: orders that no earlier attempt has left behind, and
+    /// those that have changed since its last look at the shop, by the shop's own clock (E6).
+    fn fresh(self, session: &Session) -> Self {
+        let checked_at = session.attempt.as_ref().and_then(|attempt| attempt.checked_at);
+        let is_old = |found: &FoundOrder| {
+            let id = Some(found.order.shop_order.as_str());
+            session.closed_attempts.iter().any(|closed| closed.shop_order.as_deref() == id)
+        };
+        let is_fresh = |found: &FoundOrder| {
+            !is_old(found) || checked_at.is_some_and(|checked_at| found.modified_at >= checked_at)
+        };
+        Self(self.0.into_iter().filter(is_fresh).collect())
+    }
+}
+
+/// Whether no machine can tell what an order is.
+const fn is_unclear(found: &FoundOrder) -> bool {
+    match found.state {
+        FoundState::Unclear => true,
+        FoundState::Pending | FoundState::Failed => found.traces,
+        FoundState::Placed | FoundState::Gone | FoundState::Draft => false,
+    }
+}
+
+/// When an attempt is looked for again.
+pub(super) enum Next {
+    /// At the next round: it is not this settler's, or it is over.
+    Round,
+    /// After so long.
+    After(TimeDelta),
+}
+
+/// How an attempt that made no order ends.
+struct Unpaid {
+    end: AttemptEnd,
+    /// The order that it left behind.
+    shop_order: Option<String>,
+    /// Whether the cart is still as the attempt found it: then the next one can pay that order.
+    cart_stands: bool,
 }
 
 impl Service {
     /// Looks for the session's orders at the shop.
     pub(super) async fn find(&self, session: &Session) -> Result<Found, StoreError> {
+        self.search(session, false).await
+    }
+
+    async fn search(&self, session: &Session, thorough: bool) -> Result<Found, StoreError> {
         let attempt = session.attempt.as_ref();
         let email = attempt
             .map(|attempt| attempt.email.clone())
             .or_else(|| session.cart.as_ref().and_then(|cart| cart.plan.customer.as_ref()?.email.clone()));
-        let since = session.created_at - SKEW;
-        let found =
-            self.parts.store.find_orders(&session.correlation_id, &email.unwrap_or_default(), since).await?;
-        Ok(Found(found))
+        let search = OrderSearch {
+            correlation_id: &session.correlation_id,
+            email: email.as_deref().unwrap_or_default(),
+            since: session.first_checked_at.map_or(session.created_at - SKEW, |checked| checked - MARGIN),
+            thorough,
+        };
+        Ok(Found(self.parts.store.find_orders(&search).await?))
     }
 
     /// One round over what does not end by itself: attempts with an unknown outcome, sessions past their
     /// time. Call it every few seconds.
     pub async fn tend(&self) {
         match self.parts.state.open_attempts(&self.settings.shop).await {
-            Ok(open) => self.each(open, |id| self.settle(id), "an attempt could not be settled yet").await,
+            Ok(open) => {
+                self.pace.keep_only(&open.iter().map(|open| &open.session).collect::<HashSet<_>>());
+                self.each(open, |open| self.settle(open), "an attempt could not be settled yet").await;
+            }
             Err(error) => tracing::warn!(%error, "open attempts could not be listed"),
         }
         match self.parts.state.overdue(&self.settings.shop, self.parts.clock.now()).await {
@@ -90,80 +179,194 @@ impl Service {
     }
 
     /// Does something for each session, a few at a time: one that hangs does not hold up the others.
-    async fn each<'a, F>(&'a self, ids: Vec<SessionId>, what: impl Fn(SessionId) -> F, failed: &str)
+    async fn each<'a, T, F>(&'a self, sessions: Vec<T>, what: impl Fn(T) -> F, failed: &str)
     where
+        T: std::fmt::Debug + Clone,
         F: Future<Output = Result<(), Error>> + 'a,
     {
         let what = &what;
-        futures::stream::iter(ids)
-            .for_each_concurrent(AT_A_TIME, |id| async move {
-                if let Err(error) = Box::pin(what(id.clone())).await {
-                    tracing::warn!(%error, session = %id, "{failed}");
+        futures::stream::iter(sessions)
+            .for_each_concurrent(AT_A_TIME, |session| async move {
+                if let Err(error) = Box::pin(what(session.clone())).await {
+                    tracing::warn!(%error, ?session, "{failed}");
                 }
             })
             .await;
     }
 
     async fn expire_overdue(&self, id: SessionId) -> Result<(), Error> {
-        let _turn = self.parts.lanes.enter(id.clone()).await.map_err(|_| Error::Busy)?;
+        let _turn = self.turn(&id).await?;
         let Some(session) = self.parts.state.session(&self.settings.shop, &id).await? else { return Ok(()) };
         let over = session.expires_at <= self.parts.clock.now();
-        if over && session.attempt.is_none() && !session.status.is_final() {
+        if over && session.attempt.is_none() && !session.status.is_final() && !session.wants_review() {
             Box::pin(self.end_by_time(session)).await?;
         }
         Ok(())
     }
 
-    /// One step towards the end of an attempt. Attempts that this process is placing right now are left
-    /// alone.
-    async fn settle(&self, id: SessionId) -> Result<(), Error> {
-        let _turn = self.parts.lanes.enter(id.clone()).await.map_err(|_| Error::Busy)?;
-        let Some(session) = self.parts.state.session(&self.settings.shop, &id).await? else { return Ok(()) };
-        let Some(attempt) = session.attempt.clone() else { return Ok(()) };
-        let in_hand = self.completing().contains_key(&id);
-        if attempt.review || (in_hand && !attempt.settling) {
+    /// One step towards the end of an attempt, when it is due.
+    async fn settle(&self, open: OpenAttempt) -> Result<(), Error> {
+        let id = open.session.clone();
+        if !self.pace.is_due(&id, self.parts.clock.now()) {
             return Ok(());
+        }
+        let mut since = None;
+        let result = Box::pin(self.step(open, &mut since)).await;
+        let now = self.parts.clock.now();
+        match &result {
+            Ok(Next::Round) => return Ok(()),
+            Ok(Next::After(wait)) => self.pace.looked(&id, now, *wait),
+            Err(_) => self.pace.failed(&id, now),
+        }
+        if since.is_some_and(|since| self.pace.is_alarming(&id, now, since)) {
+            tracing::error!(session = %id, "an order's outcome is unknown for more than 15 minutes; it is still looked for");
+        }
+        result.map(drop)
+    }
+
+    /// Attempts that a living process is placing right now are left alone. `since` tells when it was placed.
+    async fn step(&self, open: OpenAttempt, since: &mut Option<DateTime<Utc>>) -> Result<Next, Error> {
+        let OpenAttempt { session: id, elsewhere } = open;
+        let in_hand =
+            |attempt: &Attempt| !attempt.settling && (elsewhere || self.completing().contains_key(&id));
+        // Looked at before the turn is asked for: one that is in hand may keep its turn for long, and whoever waits
+        // for it holds up the round.
+        let seen = self.parts.state.session(&self.settings.shop, &id).await?.and_then(|seen| seen.attempt);
+        if seen.as_ref().is_none_or(in_hand) {
+            return Ok(Next::Round);
+        }
+        let _turn = self.turn(&id).await?;
+        self.at(Point::SettleTurn, Some(&id)).await;
+        let Some(session) = self.parts.state.session(&self.settings.shop, &id).await? else {
+            return Ok(Next::Round);
+        };
+        let Some(attempt) = session.attempt.clone() else { return Ok(Next::Round) };
+        if in_hand(&attempt) {
+            return Ok(Next::Round);
         }
         if !self.parts.store.abilities().finds_orders {
-            tracing::error!(session = %id, "an order's outcome is unknown and nothing can look for it: \
-                a person has to; a key that reads the shop's orders makes this exact");
-            return self.keep(session, |attempt| attempt.review = true).await;
-        }
-        let found = self.find(&session).await?;
-        if let Some(order) = found.placed() {
-            return self.settled_as_placed(session, order).await;
-        }
-        let now = self.parts.clock.now();
-        let Some(fenced_at) = attempt.fenced_at else {
-            self.fence(&session).await?;
-            return self.keep(session, |attempt| attempt.fenced_at = Some(now)).await;
-        };
-        let wait = chrono::Duration::from_std(self.settings.settle_wait).unwrap_or(PENDING_LIFE);
-        if now - fenced_at < wait {
-            return Ok(());
-        }
-        if found.is_unclear() || found.of(FoundState::Gone).is_some() {
-            tracing::error!(session = %id, "the order of a lost attempt is in a state that no machine can judge: \
-                a person has to look");
-            return self.keep(session, |attempt| attempt.review = true).await;
-        }
-        if let Some(unpaid) = found.unpaid() {
-            if now - attempt.placing_at < PENDING_LIFE.max(wait) {
-                return Ok(());
+            if !attempt.review {
+                tracing::error!(session = %id, "an order's outcome is unknown and nothing can look for it: \
+                    a person has to; a key that reads the shop's orders makes this exact");
+                Box::pin(self.keep(session, "nothing can look for its order: a person has to", |attempt| {
+                    attempt.review = true;
+                }))
+                .await?;
             }
-            let shop_order = unpaid.order.shop_order.clone();
-            return self.settled_as_declined(session, Some(shop_order)).await;
+            return Ok(Next::After(SLOW_LOOK.1));
         }
-        if let Some(failed) = found.of(FoundState::Failed) {
-            let shop_order = failed.order.shop_order.clone();
-            return self.settled_as_declined(session, Some(shop_order)).await;
+        // A person is told of one in review, and knows how long it takes.
+        *since = Some(attempt.placing_at).filter(|_| !attempt.review);
+        let found = self.find(&session).await?;
+        self.at(Point::SettleLooked, Some(&id)).await;
+        if found.placed().is_some() {
+            return Box::pin(self.settled_as_placed(session, &found)).await;
         }
-        self.settled_as_fenced(session).await
+        if attempt.review {
+            return Ok(Next::After(SLOW_LOOK.1));
+        }
+        let fresh = found.fresh(&session);
+        let fenced = attempt.fenced_at.is_some();
+        if !fenced && (fresh.0.is_empty() || attempt.sent != Sent::Yes) {
+            self.fence(&session).await?;
+            self.at(Point::SettleFenced, Some(&id)).await;
+            let now = self.parts.clock.now();
+            Box::pin(
+                self.keep(session, "its cart is emptied as a fence", |attempt| attempt.fenced_at = Some(now)),
+            )
+            .await?;
+            // One that was surely never sent has nothing to wait for.
+            return Ok(Next::After(if attempt.sent == Sent::No { TimeDelta::zero() } else { LOOK }));
+        }
+        if fenced && self.is_filled_again(&session).await? {
+            return Box::pin(self.ended_unpaid(session, &attempt)).await;
+        }
+        Box::pin(self.decide(session, &attempt, fresh)).await
+    }
+
+    /// What is to be made of it once the `POST` has had its time.
+    async fn decide(&self, session: Session, attempt: &Attempt, fresh: Found) -> Result<Next, Error> {
+        let now = self.parts.clock.now();
+        let wait = TimeDelta::from_std(self.settings.settle_wait).unwrap_or(PENDING_LIFE);
+        let open_for = now - attempt.placing_at;
+        if attempt.sent != Sent::No && now - attempt.fenced_at.unwrap_or(attempt.placing_at) < wait {
+            return Ok(Next::After(LOOK));
+        }
+        if let Some(unclear) = fresh.0.iter().find(|found| is_unclear(found)) {
+            // An unpaid order with traces of a payment: the shop decides it, as long as it keeps it.
+            if unclear.state == FoundState::Pending && open_for < HOLD {
+                return Ok(Next::After(SLOW_LOOK.0));
+            }
+            return Box::pin(self.for_a_person(session)).await;
+        }
+        let cart_stands = attempt.fenced_at.is_none();
+        let unpaid = |end, found: &FoundOrder| Unpaid {
+            end,
+            shop_order: Some(found.order.shop_order.clone()),
+            cart_stands,
+        };
+        if let Some(pending) = fresh.of(FoundState::Pending) {
+            if open_for < PENDING_LIFE.max(wait) {
+                return Ok(Next::After(LOOK));
+            }
+            return Box::pin(self.settled_as_unpaid(session, unpaid(AttemptEnd::Declined, pending), &fresh))
+                .await;
+        }
+        if let Some(failed) = fresh.of(FoundState::Failed) {
+            return Box::pin(self.settled_as_unpaid(session, unpaid(AttemptEnd::Declined, failed), &fresh))
+                .await;
+        }
+        // Nothing that counts is in the usual list: before that is believed, what lists leave out is asked for.
+        let thorough = self.search(&session, true).await?;
+        if thorough.placed().is_some() {
+            return Box::pin(self.settled_as_placed(session, &thorough)).await;
+        }
+        let thorough = thorough.fresh(&session);
+        if thorough.is_unclear() || thorough.of(FoundState::Gone).is_some() {
+            // Given up or thrown away: it may have been paid before.
+            return Box::pin(self.for_a_person(session)).await;
+        }
+        if thorough.of(FoundState::Pending).is_some() {
+            return Ok(Next::After(LOOK));
+        }
+        if let Some(draft) = thorough.of(FoundState::Draft) {
+            // It ended before the payment began.
+            return Box::pin(self.settled_as_unpaid(session, unpaid(AttemptEnd::Refused, draft), &thorough))
+                .await;
+        }
+        Box::pin(self.settled_as_fenced(session)).await
+    }
+
+    /// S5: the cart has come back after the fence. Only a `POST` that ended without success does that (E5).
+    async fn ended_unpaid(&self, session: Session, attempt: &Attempt) -> Result<Next, Error> {
+        // What it left behind is there now; the look before may have been too early.
+        let found = self.find(&session).await?;
+        if found.placed().is_some() {
+            return Box::pin(self.settled_as_placed(session, &found)).await;
+        }
+        let fresh = found.fresh(&session);
+        if fresh.is_unclear() {
+            return Box::pin(self.decide(session, attempt, fresh)).await;
+        }
+        let left = fresh.of(FoundState::Pending).or_else(|| fresh.of(FoundState::Failed));
+        let end = if left.is_some() { AttemptEnd::Declined } else { AttemptEnd::Refused };
+        let shop_order = left.map(|found| found.order.shop_order.clone());
+        Box::pin(self.settled_as_unpaid(session, Unpaid { end, shop_order, cart_stands: true }, &fresh)).await
+    }
+
+    /// Whether the emptied cart holds something again. One that the shop does not know any more does not.
+    async fn is_filled_again(&self, session: &Session) -> Result<bool, StoreError> {
+        let Some(cart) = &session.cart else { return Ok(false) };
+        match self.parts.store.read(cart).await {
+            Ok(view) => Ok(!view.lines.is_empty()),
+            Err(StoreError::CartGone) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Empties the cart: a `POST` that comes late finds nothing to buy. A cart that the shop does not know any
     /// more can order nothing either.
-    async fn fence(&self, session: &Session) -> Result<(), StoreError> {
+    pub(super) async fn fence(&self, session: &Session) -> Result<(), StoreError> {
         let Some(cart) = &session.cart else { return Ok(()) };
         match self.parts.store.empty(&cart.view.handle).await {
             Ok(()) | Err(StoreError::CartGone) => Ok(()),
@@ -171,51 +374,79 @@ impl Service {
         }
     }
 
+    async fn for_a_person(&self, session: Session) -> Result<Next, Error> {
+        tracing::error!(session = %session.id, "the order of a lost attempt is in a state that no machine can judge: \
+            a person has to look");
+        Box::pin(self.keep(
+            session,
+            "its order is in a state that no machine can judge: a person has to look",
+            |attempt| {
+                attempt.review = true;
+            },
+        ))
+        .await?;
+        Ok(Next::After(SLOW_LOOK.1))
+    }
+
     /// Notes progress on the attempt.
     async fn keep(
         &self,
         mut session: Session,
-        change: impl FnOnce(&mut crate::checkout::session::Attempt),
+        what: &str,
+        change: impl FnOnce(&mut Attempt),
     ) -> Result<(), Error> {
         let number = attempt_number(&session);
         if let Some(attempt) = &mut session.attempt {
             attempt.settling = true;
             change(attempt);
         }
-        self.commit_closed(session, number, ClaimEnd::Keep).await
+        session.tell(self.parts.clock.now(), what);
+        Box::pin(self.commit_closed(session, number, ClaimEnd::Keep, Vec::new())).await
     }
 
-    async fn settled_as_placed(&self, session: Session, found: &FoundOrder) -> Result<(), Error> {
+    async fn settled_as_placed(&self, session: Session, found: &Found) -> Result<Next, Error> {
         let number = attempt_number(&session);
         let cart = session.cart.clone();
         let answer = answer_of(&session);
-        let completed = self.adopt(session, &found.order, found.total);
+        let (completed, seen) = self.complete_with(session, found);
         let end = self.ending(answer, &completed);
-        tracing::info!(session = %completed.id, order = %found.order.shop_order, "a lost order was found");
-        self.commit_closed(completed, number, end).await?;
+        tracing::info!(session = %completed.id, "a lost order was found");
+        Box::pin(self.commit_closed(completed, number, end, seen)).await?;
         if let Some(cart) = cart {
             self.empty_later(&cart);
         }
-        Ok(())
+        Ok(Next::Round)
     }
 
-    async fn settled_as_declined(
+    async fn settled_as_unpaid(
         &self,
         mut session: Session,
-        shop_order: Option<String>,
-    ) -> Result<(), Error> {
+        unpaid: Unpaid,
+        found: &Found,
+    ) -> Result<Next, Error> {
         let number = attempt_number(&session);
         let answer = answer_of(&session);
-        self.end_attempt(&mut session, AttemptEnd::Declined, shop_order);
+        let seen = self.all_seen(&session, found);
+        tracing::info!(session = %session.id, "a lost attempt ended as {}", unpaid.end.name());
+        let declined = unpaid.end == AttemptEnd::Declined;
+        self.end_attempt(&mut session, unpaid.end, unpaid.shop_order);
+        if !unpaid.cart_stands {
+            session.leave_cart();
+        }
         session.status = Status::Ready;
-        session.problems.push(Problem::new(Kind::PaymentDeclined, Place::Payment));
-        session.leave_cart();
+        if declined {
+            session.problems.push(Problem::new(Kind::PaymentDeclined, Place::Payment));
+        } else {
+            settle_status(&mut session, &self.settings);
+            session.problems.push(Problem::new(Kind::ShopRefused, Place::Session));
+        }
         let end = self.ending(answer, &session);
-        self.commit_closed(session, number, end).await
+        Box::pin(self.commit_closed(session, number, end, seen)).await?;
+        Ok(Next::Round)
     }
 
     /// No order exists and the emptied cart can make none: the key is free, the next try gets a new cart.
-    async fn settled_as_fenced(&self, mut session: Session) -> Result<(), Error> {
+    pub(super) async fn settled_as_fenced(&self, mut session: Session) -> Result<Next, Error> {
         let number = attempt_number(&session);
         let claim = session.attempt.as_ref().and_then(|attempt| attempt.claim.clone());
         self.end_attempt(&mut session, AttemptEnd::Fenced, None);
@@ -223,39 +454,7 @@ impl Service {
         session.leave_cart();
         let end = claim.map_or(ClaimEnd::Keep, |scope| ClaimEnd::ReleaseScope(Scope::stored(scope)));
         tracing::info!(session = %session.id, "a lost attempt made no order");
-        self.commit_closed(session, number, end).await
+        Box::pin(self.commit_closed(session, number, end, Vec::new())).await?;
+        Ok(Next::Round)
     }
-
-    /// The final answer of a settled attempt, rendered without a request. Where nobody may ask for it, or it
-    /// cannot be kept, the key is free again.
-    fn ending(&self, ending: Option<Ending>, session: &Session) -> ClaimEnd {
-        let Some(Ending { scope, context }) = ending else { return ClaimEnd::Keep };
-        let outcome = Outcome::Session(Box::new(session.clone()));
-        let answer = context.map(|context| self.parts.renderer.render(&context, &outcome));
-        match answer.filter(Answer::is_kept) {
-            Some(answer) => ClaimEnd::FinishScope(scope, answer),
-            None => ClaimEnd::ReleaseScope(scope),
-        }
-    }
-
-    async fn commit_closed(&self, session: Session, number: u32, end: ClaimEnd) -> Result<(), Error> {
-        match self.commit(Some((session, Expect::Attempt(number))), end).await {
-            // Somebody else closed it: what they found stands.
-            Ok(_) | Err(Error::State(state::Error::AttemptClosed)) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// How the claim of an attempt ends: with an answer for the caller that named a key.
-struct Ending {
-    scope: Scope,
-    context: Option<RenderContext>,
-}
-
-fn answer_of(session: &Session) -> Option<Ending> {
-    let attempt = session.attempt.as_ref()?;
-    let scope = Scope::stored(attempt.claim.clone()?);
-    let context = if attempt.keyed { serde_json::from_value(attempt.render.clone()).ok() } else { None };
-    Some(Ending { scope, context })
 }

@@ -1,13 +1,14 @@
-//! Orders that an attempt left unpaid at the shop: declined ones, and ones that wait for the buyer there.
+//! Orders that an attempt left unpaid at the shop: declined ones, ones that wait for the buyer there, and ones that
+//! may still come of an attempt that was given up.
 //!
-//! Either may be paid any moment. A session that has one never buys again before it has looked, and while
+//! Each may be paid any moment. A session that has one never buys again before it has looked, and while
 //! the buyer is meant to pay at the shop nothing is changed at all.
 
 use super::{Service, settle::Found};
 use crate::checkout::{
     Error,
     problem::Kind,
-    session::{AttemptEnd, Session, Status},
+    session::{AttemptEnd, ClosedAttempt, Session, Status},
     showing::settle_status,
 };
 
@@ -24,8 +25,19 @@ pub(super) enum Unpaid {
 impl Session {
     /// Whether an attempt left an order behind that may be paid by now.
     pub(super) fn left_an_unpaid_order(&self) -> bool {
-        let left = |end| matches!(end, AttemptEnd::Declined | AttemptEnd::Escalated);
-        self.closed_attempts.iter().any(|attempt| left(attempt.end))
+        let left = |attempt: &ClosedAttempt| match attempt.end {
+            AttemptEnd::Declined | AttemptEnd::Escalated => true,
+            AttemptEnd::Refused => attempt.shop_order.is_some(),
+            AttemptEnd::Placed | AttemptEnd::Fenced => false,
+        };
+        self.closed_attempts.iter().any(left)
+    }
+
+    /// Whether an order may be there by now of which nothing is known yet: one that was left unpaid, or one of an
+    /// attempt that was given up as never made and took longer at the shop than anybody waited (W8).
+    fn may_have_an_order(&self) -> bool {
+        let given_up = |attempt: &ClosedAttempt| attempt.end == AttemptEnd::Fenced;
+        self.left_an_unpaid_order() || self.closed_attempts.iter().any(given_up)
     }
 
     /// Whether the buyer is meant to pay an order at the shop right now.
@@ -39,7 +51,7 @@ impl Service {
     /// Looks what became of an order that was left unpaid. Without a way to look, one that waits for the
     /// buyer goes on waiting.
     pub(super) async fn unpaid(&self, session: Session) -> Result<Unpaid, Error> {
-        if !session.left_an_unpaid_order() {
+        if !session.may_have_an_order() {
             return Ok(Unpaid::Clear(Box::new(session)));
         }
         if !self.parts.store.abilities().finds_orders {
@@ -48,9 +60,10 @@ impl Service {
             return Ok(if waits { Unpaid::Waiting(session) } else { Unpaid::Clear(session) });
         }
         let found = self.find(&session).await?;
-        if let Some(order) = found.placed() {
+        if found.placed().is_some() {
             let cart = session.cart.clone();
-            let completed = self.store(self.adopt(session, &order.order, order.total)).await?;
+            let (completed, seen) = self.complete_with(session, &found);
+            let completed = self.store_with(completed, seen).await?;
             if let Some(cart) = cart {
                 self.empty_later(&cart);
             }

@@ -29,7 +29,7 @@ use crate::{
         service::Call,
     },
     clock::Ids,
-    idempotency::{Answer, Decision, Key, canonical_json},
+    idempotency::{Answer, Decision, Key, policy},
     protocol::{ShopFace, json},
 };
 
@@ -144,9 +144,9 @@ async fn answer_write(acp: &Acp, write: Write, request: Request) -> Result<Given
 
     let operation = write.operation();
     let policy = version.policy();
-    let canonical = canonical_json(body.as_ref());
+    let compared = policy.compared(policy::Body::Rest { raw: &bytes, json: body.as_ref() });
     let service = &acp.service;
-    let claim = match service.admit(&caller, operation, write.session(), key.as_ref(), &canonical).await? {
+    let claim = match service.admit(&caller, operation, write.session(), key.as_ref(), &compared).await? {
         Decision::Run(claim) => claim,
         Decision::Replay(answer) => return Ok(Given { answer, replayed: policy.marks_replays }),
         Decision::Conflict => return Err(Failure::KeyConflict { status: policy.conflict_status }),

@@ -194,6 +194,10 @@ pub(super) fn session() -> Session {
         created_at: made,
         updated_at: made,
         expires_at: made,
+        of_older_epoch: false,
+        first_checked_at: None,
+        cases: Vec::new(),
+        story: Vec::new(),
     }
 }
 

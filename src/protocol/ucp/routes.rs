@@ -25,10 +25,11 @@ use super::{
 use crate::{
     checkout::{
         ids::SessionId,
-        outcome::{Operation, RenderContext},
+        outcome::{Operation, Outcome, RenderContext},
         service::Call,
+        session::Status,
     },
-    idempotency::{Answer, Decision, canonical_json},
+    idempotency::{Answer, Decision, policy::Body},
     protocol::json,
 };
 
@@ -40,7 +41,7 @@ struct At {
     fixed: Option<Version>,
 }
 
-type Body = Result<Bytes, BytesRejection>;
+type Sent = Result<Bytes, BytesRejection>;
 type Id = Result<Path<String>, PathRejection>;
 
 /// All addresses of UCP: the profiles, and the checkout routes below `/ucp`, below each version and at the
@@ -102,7 +103,7 @@ async fn no_method(State(at): State<At>, headers: HeaderMap) -> Response {
     reply(&at, &headers, Err(Failure::NoMethod))
 }
 
-async fn create(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+async fn create(State(at): State<At>, headers: HeaderMap, body: Sent) -> Response {
     let result = write(&at, Operation::Create, None, &headers, body).await;
     reply(&at, &headers, result)
 }
@@ -112,32 +113,32 @@ async fn read(State(at): State<At>, id: Id, headers: HeaderMap) -> Response {
     reply(&at, &headers, result)
 }
 
-async fn update(State(at): State<At>, id: Id, headers: HeaderMap, body: Body) -> Response {
+async fn update(State(at): State<At>, id: Id, headers: HeaderMap, body: Sent) -> Response {
     let result = write(&at, Operation::Update, Some(id), &headers, body).await;
     reply(&at, &headers, result)
 }
 
-async fn complete(State(at): State<At>, id: Id, headers: HeaderMap, body: Body) -> Response {
+async fn complete(State(at): State<At>, id: Id, headers: HeaderMap, body: Sent) -> Response {
     let result = write(&at, Operation::Complete, Some(id), &headers, body).await;
     reply(&at, &headers, result)
 }
 
-async fn cancel(State(at): State<At>, id: Id, headers: HeaderMap, body: Body) -> Response {
+async fn cancel(State(at): State<At>, id: Id, headers: HeaderMap, body: Sent) -> Response {
     let result = write(&at, Operation::Cancel, Some(id), &headers, body).await;
     reply(&at, &headers, result)
 }
 
-async fn search(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+async fn search(State(at): State<At>, headers: HeaderMap, body: Sent) -> Response {
     let result = browse(&at, Browse::Search, &headers, body).await;
     reply(&at, &headers, result)
 }
 
-async fn lookup(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+async fn lookup(State(at): State<At>, headers: HeaderMap, body: Sent) -> Response {
     let result = browse(&at, Browse::Lookup, &headers, body).await;
     reply(&at, &headers, result)
 }
 
-async fn product(State(at): State<At>, headers: HeaderMap, body: Body) -> Response {
+async fn product(State(at): State<At>, headers: HeaderMap, body: Sent) -> Response {
     let result = browse(&at, Browse::Product, &headers, body).await;
     reply(&at, &headers, result)
 }
@@ -178,7 +179,7 @@ async fn look(at: &At, id: Id, headers: &HeaderMap) -> Result<Answer, Failure> {
 }
 
 /// A look into the catalogue: no key, no state.
-async fn browse(at: &At, what: Browse, headers: &HeaderMap, body: Body) -> Result<Answer, Failure> {
+async fn browse(at: &At, what: Browse, headers: &HeaderMap, body: Sent) -> Result<Answer, Failure> {
     let Ucp { face, catalog, json_depth, .. } = &*at.ucp;
     let raw = body?;
     let greeting = greet(at, headers, what.capability()).await?;
@@ -187,13 +188,18 @@ async fn browse(at: &At, what: Browse, headers: &HeaderMap, body: Body) -> Resul
     catalog::answer(what, face, catalog, &greeting, &body).await
 }
 
+/// Whether an order may still come of the session.
+fn in_the_making(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Session(session) if session.status == Status::Placing)
+}
+
 /// A write. From the use case on the work is the service's own: a caller that hangs up ends nothing.
 async fn write(
     at: &At,
     operation: Operation,
     id: Option<Id>,
     headers: &HeaderMap,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Failure> {
     let Ucp { face, service, json_depth, .. } = &*at.ucp;
     let raw = body?;
@@ -201,17 +207,25 @@ async fn write(
     let greeting = greet(at, headers, CHECKOUT).await?;
     let key = headers::idempotency_key(headers)?;
     let body = read_body(&raw, headers, *json_depth)?;
-    let canonical = canonical_json(body.as_ref());
-    let decision = service.admit(&greeting.caller, operation, id.as_ref(), key.as_ref(), &canonical).await?;
+    let compared = greeting.version.policy().compared(Body::Rest { raw: &raw, json: body.as_ref() });
     let render_context = context(&greeting, operation);
-    let claim = match decision {
-        Decision::Run(claim) => claim,
-        Decision::Replay(answer) => return Ok(answer),
-        Decision::Conflict => return Err(Failure::Conflict),
-        Decision::InFlight { placing } => {
-            let Some(id) = id.filter(|_| placing) else { return Err(Failure::InFlight) };
-            let outcome = Box::pin(service.get(&greeting.caller, &id)).await?;
-            return Ok(render(face, &render_context, &outcome));
+    let mut asked_again = false;
+    let claim = loop {
+        match service.admit(&greeting.caller, operation, id.as_ref(), key.as_ref(), &compared).await? {
+            Decision::Run(claim) => break claim,
+            Decision::Replay(answer) => return Ok(answer),
+            Decision::Conflict => return Err(Failure::Conflict),
+            Decision::InFlight { placing } => {
+                let Some(id) = id.as_ref().filter(|_| placing && !asked_again) else {
+                    return Err(Failure::InFlight);
+                };
+                let outcome = Box::pin(service.get(&greeting.caller, id)).await?;
+                if in_the_making(&outcome) {
+                    return Ok(render(face, &render_context, &outcome));
+                }
+                // It has ended since: the key, not the session, tells what its answer is.
+                asked_again = true;
+            }
         }
     };
     let call = Call { caller: greeting.caller, claim, render: render_context };

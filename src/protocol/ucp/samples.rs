@@ -175,6 +175,10 @@ pub(crate) fn session() -> Session {
         created_at: at,
         updated_at: at,
         expires_at: at,
+        of_older_epoch: false,
+        first_checked_at: None,
+        cases: Vec::new(),
+        story: Vec::new(),
     }
 }
 

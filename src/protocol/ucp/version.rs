@@ -15,7 +15,7 @@ use crate::{
         command::{Change, Completion},
         outcome::{Operation, Outcome, RenderContext},
     },
-    idempotency::Answer,
+    idempotency::{Answer, Policy, policy},
     protocol::ShopFace,
 };
 
@@ -51,6 +51,13 @@ impl Version {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::V2026_04_08 => v2026_04_08::VERSION,
+        }
+    }
+
+    /// Its rules of safe retries.
+    pub(crate) const fn policy(self) -> Policy {
+        match self {
+            Self::V2026_04_08 => policy::UCP_2026_04_08,
         }
     }
 

@@ -4,14 +4,17 @@
 //! steps that wait and pays one `fsync` for them; readers have a connection of their own. The folder is
 //! locked: a second process is refused. A new start frees the claims of the one before it: a claim without
 //! an attempt is dropped and its session gets a new cart, a claim with one stays until the attempt is settled.
+//! The process is alone: turns among processes and signs of life cost nothing here.
 //!
 //! | table | key | value | written by |
 //! |---|---|---|---|
 //! | `claims` | scope | fingerprint, fence, state, session, attempt, answer, `keep_until` | `claim`, `commit`, `sweep` |
-//! | `sessions` | shop, id | version, status, `expires_at`, open attempt, JSON | `commit`, `sweep` |
+//! | `sessions` | shop, id | version, status, `expires_at`, open attempt, review, epoch, JSON | `commit`, `sweep` |
+//! | `sightings` | shop, shop order | session, whether it is its order, first and last sight as JSON | `commit`, `sweep` |
 //! | `operations` | id | session version: finds out whether a step was taken | `commit`, `sweep` |
-//! | `installation` | name | the fingerprint secret | the first start |
+//! | `installation` | name | the fingerprint secret; the epoch | the first start; a start after a restore |
 
+mod records;
 mod schema;
 mod steps;
 mod writer;
@@ -20,18 +23,21 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
+pub use self::records::Archive;
 use self::writer::Writer;
+use super::decoded;
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
-        session::{FORMAT, Session},
-        state::{Commit, Error, NewClaim, State},
+        session::Session,
+        state::{Commit, Error, NewClaim, OpenAttempt, SharedTurn, State},
     },
     clock::Clock,
     idempotency::Decision,
@@ -64,6 +70,21 @@ pub enum OpenError {
         /// Ours.
         known: u32,
     },
+    /// It was written by an older program, and this one may only read.
+    #[error(
+        "{path} has state format {found}, this program reads {known}: start the gateway once with this program"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// There is no state in it.
+    #[error("the data folder {0} holds no state: has the gateway ever run with it?")]
+    Missing(PathBuf),
     /// The folder or a file in it cannot be used.
     #[error("the data folder {path} cannot be used")]
     Io {
@@ -96,18 +117,24 @@ impl Sqlite {
     /// # Errors
     /// [`OpenError`]: the program should stop with its text.
     pub fn open(folder: &Path, retention: Retention, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let (lock, mut connection) = own(folder)?;
         let io = |source| OpenError::Io { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(io)?;
-        let lock = File::create(folder.join("lock")).map_err(io)?;
-        lock.try_lock().map_err(|_| OpenError::Locked(folder.to_owned()))?;
         let path = folder.join("state.sqlite");
-        let mut connection = schema::connect(&path)?;
-        schema::migrate(&mut connection, &path)?;
         let secret = schema::secret(&connection)?;
         steps::free_earlier_claims(&mut connection)?;
         let reader = schema::connect(&path)?;
         let writer = Writer::start(connection, retention, clock).map_err(io)?;
         Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), secret, _lock: lock })
+    }
+
+    /// Notes that the state was put back from a copy: sessions of before are looked up at the shop before their next
+    /// order. Call it once, before [`Sqlite::open`].
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn note_restore(folder: &Path) -> Result<(), OpenError> {
+        let (_lock, connection) = own(folder)?;
+        schema::raise_epoch(&connection)
     }
 
     /// The secret under which fingerprints are made: this installation's own.
@@ -152,14 +179,28 @@ impl State for Sqlite {
         self.writer.commit(commit).await
     }
 
-    async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<SessionId>, Error> {
+    async fn take_turn(&self, _: &ShopId, _: &SessionId) -> Result<Option<SharedTurn>, Error> {
+        Ok(Some(SharedTurn(0)))
+    }
+
+    async fn end_turn(&self, _: &ShopId, _: &SessionId, _: SharedTurn) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn beat(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error> {
         let shop = shop.clone();
         self.read(move |connection| {
-            ids(
-                connection,
-                "SELECT id FROM sessions WHERE shop = ?1 AND attempt IS NOT NULL",
-                params![shop.as_str()],
-            )
+            let sql = "SELECT id FROM sessions WHERE shop = ?1 AND attempt IS NOT NULL";
+            let open = ids(connection, sql, params![shop.as_str()])?;
+            Ok(open.into_iter().map(|session| OpenAttempt { session, elsewhere: false }).collect())
         })
         .await
     }
@@ -169,7 +210,8 @@ impl State for Sqlite {
         self.read(move |connection| {
             ids(
                 connection,
-                "SELECT id FROM sessions WHERE shop = ?1 AND ended = 0 AND attempt IS NULL AND expires_at <= ?2",
+                "SELECT id FROM sessions WHERE shop = ?1 AND ended = 0 AND attempt IS NULL AND review = 0
+                     AND expires_at <= ?2",
                 params![shop.as_str(), now.timestamp_millis()],
             )
         })
@@ -185,46 +227,52 @@ impl State for Sqlite {
     }
 }
 
+/// Takes a folder for this process and opens the state in it, in the newest format.
+fn own(folder: &Path) -> Result<(File, Connection), OpenError> {
+    let io = |source| OpenError::Io { path: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(io)?;
+    let lock = File::create(folder.join("lock")).map_err(io)?;
+    lock.try_lock().map_err(|_| OpenError::Locked(folder.to_owned()))?;
+    let path = folder.join("state.sqlite");
+    let mut connection = schema::connect(&path)?;
+    schema::migrate(&mut connection, &path)?;
+    Ok((lock, connection))
+}
+
 fn ids(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<SessionId>, Error> {
     let mut statement = connection.prepare_cached(sql).map_err(unavailable)?;
     let rows = statement.query_map(values, |row| row.get::<_, String>(0)).map_err(unavailable)?;
     rows.map(|row| row.map(SessionId::new).map_err(unavailable)).collect()
 }
 
-/// Reads a session.
-fn load(connection: &Connection, shop: &ShopId, id: &SessionId) -> Result<Option<Session>, Error> {
-    let row: Option<(i64, String)> = connection
-        .prepare_cached("SELECT version, body FROM sessions WHERE shop = ?1 AND id = ?2")
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![shop.as_str(), id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
-        })
+/// What is read of a session, in front of a condition.
+const SESSION: &str = "SELECT version, body, epoch < (SELECT CAST(CAST(value AS TEXT) AS INTEGER)
+    FROM installation WHERE name = 'epoch') FROM sessions";
+
+fn sessions(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<Session>, Error> {
+    let mut statement = connection.prepare_cached(sql).map_err(unavailable)?;
+    let rows = statement
+        .query_map(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .map_err(unavailable)?;
-    row.map(|(version, body)| decode(version, &body)).transpose()
+    rows.map(|row| {
+        let (version, body, older): (i64, String, bool) = row.map_err(unavailable)?;
+        let mut session = decoded(u64::try_from(version).unwrap_or_default(), &body)?;
+        session.of_older_epoch |= older;
+        Ok(session)
+    })
+    .collect()
 }
 
-fn decode(version: i64, body: &str) -> Result<Session, Error> {
-    let mut session: Session =
-        serde_json::from_str(body).map_err(|error| Error::Unreadable(format!("a session: {error}")))?;
-    if session.format > FORMAT {
-        return Err(Error::Unreadable(format!("session format {} is newer than {FORMAT}", session.format)));
-    }
-    session.version = u64::try_from(version).unwrap_or_default();
-    Ok(session)
+/// Reads a session.
+fn load(connection: &Connection, shop: &ShopId, id: &SessionId) -> Result<Option<Session>, Error> {
+    let sql = format!("{SESSION} WHERE shop = ?1 AND id = ?2");
+    Ok(sessions(connection, &sql, params![shop.as_str(), id.as_str()])?.into_iter().next())
 }
 
 fn unavailable(error: rusqlite::Error) -> Error {
     Error::Unavailable(Box::new(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_of_a_newer_format_is_refused() {
-        let error = decode(1, "{\"format\": 99}").unwrap_err();
-        assert!(matches!(error, Error::Unreadable(_)));
-    }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::OpenError;
 use crate::clock::Ids;
 
 /// One step each; never changed once released, only added to.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE installation (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
     CREATE TABLE claims (
         scope TEXT PRIMARY KEY,
@@ -38,7 +39,27 @@ const MIGRATIONS: [&str; 1] = ["
     CREATE INDEX sessions_open ON sessions (shop, expires_at) WHERE ended = 0;
     CREATE TABLE operations (id TEXT PRIMARY KEY, version INTEGER NOT NULL, at INTEGER NOT NULL) STRICT;
     CREATE INDEX operations_at ON operations (at);
-"];
+",
+    "
+    ALTER TABLE sessions ADD COLUMN review INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+    UPDATE sessions SET review = 1 WHERE json_extract(body, '$.attempt.review') = 1;
+    CREATE INDEX sessions_review ON sessions (shop, updated_at) WHERE review = 1;
+    CREATE INDEX sessions_updated ON sessions (shop, updated_at);
+    CREATE TABLE sightings (
+        shop TEXT NOT NULL,
+        shop_order TEXT NOT NULL,
+        session TEXT NOT NULL,
+        adopted INTEGER NOT NULL,
+        first TEXT NOT NULL,
+        last TEXT NOT NULL,
+        PRIMARY KEY (shop, shop_order)
+    ) STRICT;
+    CREATE INDEX sightings_session ON sightings (shop, session);
+    CREATE UNIQUE INDEX sightings_adopted ON sightings (shop, session) WHERE adopted = 1;
+    INSERT INTO installation (name, value) VALUES ('epoch', CAST('0' AS BLOB));
+",
+];
 
 /// Opens a connection with the settings that the promises rest on.
 pub(super) fn connect(path: &Path) -> Result<Connection, OpenError> {
@@ -63,6 +84,31 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
     }
+    Ok(())
+}
+
+/// Opens a connection that can only read, also beside a running gateway.
+pub(super) fn connect_to_read(path: &Path) -> Result<Connection, OpenError> {
+    // Not SQLITE_OPEN_READ_ONLY: reading a file in WAL mode may have to make its index anew.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "query_only", "ON")?;
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match found.cmp(&known) {
+        std::cmp::Ordering::Greater => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        std::cmp::Ordering::Less => Err(OpenError::Older { path: path.to_owned(), found, known }),
+        std::cmp::Ordering::Equal => Ok(connection),
+    }
+}
+
+/// The state was put back from a copy: sessions of before may have orders that are unknown here.
+pub(super) fn raise_epoch(connection: &Connection) -> Result<(), OpenError> {
+    connection.execute(
+        "UPDATE installation SET value = CAST(CAST(CAST(value AS TEXT) AS INTEGER) + 1 AS BLOB) WHERE name = 'epoch'",
+        [],
+    )?;
     Ok(())
 }
 

@@ -1,14 +1,14 @@
 //! What the writer does in one step. Every function runs inside a savepoint: an error leaves nothing behind.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use super::{OpenError, Retention, load, unavailable};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
         session::Session,
-        state::{ClaimEnd, Commit, Error, Expect, NewClaim},
+        state::{ClaimEnd, Commit, Error, Expect, NewClaim, Sighting},
     },
     idempotency::{Answer, Claim, Decision, Scope},
 };
@@ -112,6 +112,9 @@ pub(super) fn commit(
         lives_until = Some(session.expires_at);
         put(connection, &mut session, version)?;
     }
+    for sighting in &commit.sightings {
+        see(connection, &commit.shop, sighting)?;
+    }
     let keep_until = (now + retention.answers).max(lives_until.unwrap_or(now));
     end_claim(connection, commit.claim, keep_until)?;
     connection
@@ -125,6 +128,36 @@ pub(super) fn commit(
         })
         .map_err(unavailable)?;
     Ok(version)
+}
+
+/// Keeps an order that was seen. One that another session has seen before stays that one's; adopting it then fails,
+/// and so does a second order of one session.
+fn see(connection: &Connection, shop: &ShopId, sighting: &Sighting) -> Result<(), Error> {
+    let body =
+        serde_json::to_string(sighting).map_err(|error| Error::Unreadable(format!("a sighting: {error}")))?;
+    let order = sighting.shop_order.as_str();
+    let taken = || Error::OrderTaken { shop_order: order.to_owned() };
+    let written = connection
+        .prepare_cached(
+            "INSERT INTO sightings (shop, shop_order, session, adopted, first, last) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+             ON CONFLICT (shop, shop_order) DO UPDATE SET last = excluded.last,
+                 adopted = max(adopted, excluded.adopted) WHERE session = excluded.session",
+        )
+        .and_then(|mut statement| {
+            statement.execute(params![
+                shop.as_str(),
+                order,
+                sighting.session.as_str(),
+                sighting.adopted,
+                body
+            ])
+        });
+    match written {
+        Ok(0) if sighting.adopted => Err(taken()),
+        Ok(_) => Ok(()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Err(taken()),
+        Err(error) => Err(unavailable(error)),
+    }
 }
 
 /// The version that the session gets, if what the writer expects is so.
@@ -161,11 +194,13 @@ fn put(connection: &Connection, session: &mut Session, version: u64) -> Result<(
     connection
         .prepare_cached(
             "INSERT INTO sessions (shop, id, version, ended, attempt, expires_at, updated_at, continue_token,
-                 body)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 body, review, epoch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                 (SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM installation WHERE name = 'epoch'))
              ON CONFLICT (shop, id) DO UPDATE SET version = excluded.version, ended = excluded.ended,
                  attempt = excluded.attempt, expires_at = excluded.expires_at,
-                 updated_at = excluded.updated_at, body = excluded.body",
+                 updated_at = excluded.updated_at, body = excluded.body, review = excluded.review,
+                 epoch = excluded.epoch",
         )
         .and_then(|mut statement| {
             statement.execute(params![
@@ -177,7 +212,8 @@ fn put(connection: &Connection, session: &mut Session, version: u64) -> Result<(
                 session.expires_at.timestamp_millis(),
                 session.updated_at.timestamp_millis(),
                 session.continue_token,
-                body
+                body,
+                session.wants_review()
             ])
         })
         .map_err(unavailable)?;
@@ -242,13 +278,18 @@ fn fence(fence: u64) -> i64 {
     i64::try_from(fence).unwrap_or(i64::MAX)
 }
 
-/// Removes answers that nobody may ask for any more, and sessions past their retention. A session in review
-/// still has its attempt open and stays.
+/// Removes answers that nobody may ask for any more, and sessions past their retention, with the orders that were
+/// seen of them. A session that a person has to look at stays.
 pub(super) fn sweep(connection: &Connection, retention: Retention, now: DateTime<Utc>) -> Result<(), Error> {
     let old = (now - retention.sessions).timestamp_millis();
     for (sql, before) in [
         ("DELETE FROM claims WHERE answer IS NOT NULL AND keep_until <= ?1", now.timestamp_millis()),
-        ("DELETE FROM sessions WHERE ended = 1 AND attempt IS NULL AND updated_at <= ?1", old),
+        (
+            "DELETE FROM sightings WHERE (shop, session) IN (SELECT shop, id FROM sessions
+                 WHERE ended = 1 AND attempt IS NULL AND review = 0 AND updated_at <= ?1)",
+            old,
+        ),
+        ("DELETE FROM sessions WHERE ended = 1 AND attempt IS NULL AND review = 0 AND updated_at <= ?1", old),
         ("DELETE FROM operations WHERE at <= ?1", (now - chrono::Duration::hours(1)).timestamp_millis()),
     ] {
         connection

@@ -8,9 +8,10 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use reqwest::{
     Method, Request, StatusCode,
-    header::{ACCEPT, HeaderMap, HeaderValue, RETRY_AFTER},
+    header::{ACCEPT, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, de::DeserializeOwned};
@@ -195,6 +196,11 @@ impl Answer {
     /// The token that the answer brings.
     pub(super) fn token(&self) -> Option<&str> {
         self.header(token::HEADER)
+    }
+
+    /// The shop's own time, in whole seconds.
+    pub(super) fn shop_time(&self) -> Option<DateTime<Utc>> {
+        DateTime::parse_from_rfc2822(self.header(DATE.as_str())?).ok().map(|time| time.to_utc())
     }
 
     /// A header as text.

@@ -58,8 +58,8 @@ use crate::{
         cart::{CartHandle, CartPlan, CartView},
         session::Cart,
         store::{
-            Abilities, Effect, Error, FoundOrder, OrderView, PlaceOrder, PlacedOrder, Placement,
-            RefusedOrder, Resolved, Store,
+            Abilities, Checked, Effect, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
+            Placement, RefusedOrder, Resolved, Store,
         },
     },
     money::Currency,
@@ -131,16 +131,13 @@ pub struct WcV3 {
     pub key: String,
     /// Consumer secret.
     pub secret: SecretString,
-    /// Whether to look in the trash as well, with a call of its own: an order can have been thrown away before
-    /// we looked, and no other search shows it.
-    pub look_in_trash: bool,
 }
 
 /// A WooCommerce shop.
 #[derive(Debug)]
 pub struct WooStore {
     api: StoreApi,
-    admin: Option<Admin>,
+    admin: Option<AdminApi>,
     resolver: Resolver,
     catalog: catalog::Memory,
     shop: Shop,
@@ -151,13 +148,10 @@ pub struct WooStore {
     decimals: AtomicU32,
 }
 
-#[derive(Debug)]
-struct Admin {
-    api: AdminApi,
-    look_in_trash: bool,
-}
-
 const UNSEEN: u32 = u32::MAX;
+
+/// When an answer was made, by the shop's own clock, where it says so.
+type ShopTime = Option<DateTime<Utc>>;
 
 impl WooStore {
     /// Makes the clients; calls nobody.
@@ -166,9 +160,7 @@ impl WooStore {
     /// [`net::Error::Build`].
     pub fn new(settings: Settings) -> Result<Self, net::Error> {
         let admin = match settings.wc_v3 {
-            Some(WcV3 { key, secret, look_in_trash }) => {
-                Some(Admin { api: AdminApi::new(&settings.base_url, key, secret)?, look_in_trash })
-            }
+            Some(WcV3 { key, secret }) => Some(AdminApi::new(&settings.base_url, key, secret)?),
             None => None,
         };
         Ok(Self {
@@ -205,23 +197,25 @@ impl WooStore {
         token::handle(token, false)
     }
 
-    async fn get_cart(&self, cart: &CartHandle) -> Result<(CartHandle, wire::Cart), Error> {
+    async fn get_cart(&self, cart: &CartHandle) -> Result<(CartHandle, wire::Cart, ShopTime), Error> {
         let call = self.reads();
         let query = [("_fields", batch::CART_FIELDS)];
         let answer = self.api.call(call, Method::GET, "/cart", &query, Some(cart), NO_BODY).await?;
         let body = answer.read(call)?;
-        Ok((token::renewed(cart, answer.token(), false)?, body))
+        Ok((token::renewed(cart, answer.token(), false)?, body, answer.shop_time()))
     }
 
     /// Sends the steps and reads what has become of the cart.
-    async fn bring(&self, cart: &CartHandle, plan: &CartPlan, mut steps: Steps) -> Result<CartView, Error> {
+    async fn bring(&self, cart: &CartHandle, plan: &CartPlan, mut steps: Steps) -> Result<Checked, Error> {
         let mut handle = cart.clone();
+        let mut shop_time = None;
         let mut body = None;
         let batches = steps.ops.len().div_ceil(batch::MOST);
         for (at, ops) in steps.ops.chunks(batch::MOST).enumerate() {
             let last = at + 1 == batches;
             let answer = self.send(&handle, ops, last).await;
-            let answer = if at == 0 { answer? } else { answer.map_err(after_a_write)? };
+            let (answer, told) = if at == 0 { answer? } else { answer.map_err(after_a_write)? };
+            shop_time = told;
             for (op, inner) in ops.iter().zip(&answer.responses) {
                 steps.refusals.extend(batch::refusal(op, inner)?);
                 if let Some(token) = inner.token() {
@@ -237,12 +231,12 @@ impl WooStore {
             body
         } else {
             let read = self.get_cart(&handle).await;
-            let (newest, body) = if wrote { read.map_err(after_a_write)? } else { read? };
-            handle = newest;
+            let (newest, body, told) = if wrote { read.map_err(after_a_write)? } else { read? };
+            (handle, shop_time) = (newest, told);
             body
         };
         batch::silent(&mut steps, plan, &body);
-        self.view(handle, body, steps.refusals, wrote)
+        Ok(Checked { view: self.view(handle, body, steps.refusals, wrote)?, shop_time })
     }
 
     async fn send(
@@ -250,13 +244,14 @@ impl WooStore {
         cart: &CartHandle,
         ops: &[batch::Op],
         last: bool,
-    ) -> Result<wire::BatchAnswer, Error> {
+    ) -> Result<(wire::BatchAnswer, ShopTime), Error> {
         let call = self.writes();
         let request = batch::request(cart, ops, last);
         let answer = self.api.call(call, Method::POST, "/batch", &[], Some(cart), Some(&request)).await?;
+        let shop_time = answer.shop_time();
         let answer: wire::BatchAnswer = answer.read(call)?;
         if answer.responses.len() == ops.len() {
-            Ok(answer)
+            Ok((answer, shop_time))
         } else {
             Err(Error::Unintelligible { what: "a batch with answers missing".to_owned(), wrote: true })
         }
@@ -320,20 +315,20 @@ impl Store for WooStore {
 
     async fn open(&self, plan: &CartPlan) -> Result<CartView, Error> {
         let cart = self.new_cart().await?;
-        self.bring(&cart, plan, batch::fill(plan)).await
+        Ok(self.bring(&cart, plan, batch::fill(plan)).await?.view)
     }
 
     async fn change(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error> {
         let steps = batch::difference(&cart.plan, &cart.view, plan);
-        self.bring(&cart.view.handle, plan, steps).await
+        Ok(self.bring(&cart.view.handle, plan, steps).await?.view)
     }
 
-    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<CartView, Error> {
+    async fn check(&self, cart: &Cart, plan: &CartPlan) -> Result<Checked, Error> {
         self.bring(&cart.view.handle, plan, batch::again(&cart.view, plan)).await
     }
 
     async fn read(&self, cart: &Cart) -> Result<CartView, Error> {
-        let (handle, body) = self.get_cart(&cart.view.handle).await?;
+        let (handle, body, _) = self.get_cart(&cart.view.handle).await?;
         // A look takes nothing back that was refused of the plan.
         self.view(handle, body, cart.view.refusals.clone(), false)
     }
@@ -352,20 +347,14 @@ impl Store for WooStore {
         orders::read(&self.api, self.reads(), order, email).await
     }
 
-    async fn find_orders(
-        &self,
-        correlation_id: &str,
-        email: &str,
-        since: DateTime<Utc>,
-    ) -> Result<Vec<FoundOrder>, Error> {
+    async fn find_orders(&self, search: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error> {
         let Some(admin) = &self.admin else {
             return Err(Error::Unintelligible {
                 what: "orders cannot be looked for without a wc/v3 key".to_owned(),
                 wrote: false,
             });
         };
-        let (call, trash) = (self.reads(), admin.look_in_trash);
-        orders::find(&admin.api, call, self.currency, trash, correlation_id, email, since).await
+        orders::find(admin, self.reads(), self.currency, search).await
     }
 
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Orders read back: by id and key through the Store API, by correlation id through `wc/v3`.
 
-use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
+use chrono::{NaiveDateTime, SecondsFormat};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
     wire::{LineTotals, Order, OrderTotals, Unit, V3Order},
 };
 use crate::{
-    checkout::store::{Error, FoundOrder, FoundState, OrderView, PlacedOrder},
+    checkout::store::{Error, FoundOrder, FoundState, OrderSearch, OrderView, PlacedOrder},
     money::Currency,
 };
 
@@ -78,20 +78,18 @@ fn scale<'a>(totals: &OrderTotals, lines: impl Iterator<Item = &'a LineTotals>) 
 
 /// Looks for orders that carry the correlation id.
 ///
-/// Without a status the shop lists every status but the trash, which it only shows when asked for alone; that
-/// second search is made when `trash` says so. Pages are asked for as long as the shop counts more of them, or,
+/// Without a status the shop lists every status, a plugin's own ones too, but the trash and (from 10.8 on) drafts.
+/// Both are only shown when they are named, so that a thorough search is two. Pages are asked for as long as the shop counts more of them, or,
 /// where it does not count, as long as they are full.
 pub(super) async fn find(
     api: &AdminApi,
     call: Call,
     currency: Currency,
-    trash: bool,
-    correlation_id: &str,
-    email: &str,
-    since: DateTime<Utc>,
+    search: &OrderSearch<'_>,
 ) -> Result<Vec<FoundOrder>, Error> {
-    let mut found = Vec::new();
-    let searches: &[Option<&str>] = if trash { &[None, Some("trash")] } else { &[None] };
+    let OrderSearch { correlation_id, email, since, thorough } = *search;
+    let mut found: Vec<FoundOrder> = Vec::new();
+    let searches: &[Option<&str>] = if thorough { &[None, Some("checkout-draft,trash")] } else { &[None] };
     // With a zone: without one the shop takes it for its own time.
     let after = since.to_rfc3339_opts(SecondsFormat::Secs, true);
     'searches: for status in searches {
@@ -115,7 +113,10 @@ pub(super) async fn find(
             let pages = answer.header("X-WP-TotalPages").and_then(|pages| pages.trim().parse::<usize>().ok());
             let more = pages.map_or(orders.len() >= PAGE, |pages| page < pages);
             for order in orders.into_iter().filter(|order| carries(order, correlation_id)) {
-                found.push(translate(order, currency)?);
+                let order = translate(order, currency)?;
+                // Read last, known best: a draft may be in both lists.
+                found.retain(|known| known.order.shop_order != order.order.shop_order);
+                found.push(order);
             }
             if !more {
                 continue 'searches;
@@ -146,7 +147,8 @@ fn translate(order: Value, currency: Currency) -> Result<FoundOrder, Error> {
         "processing" | "completed" | "on-hold" => FoundState::Placed,
         "failed" => FoundState::Failed,
         "cancelled" | "refunded" | "trash" => FoundState::Gone,
-        "pending" | "checkout-draft" => FoundState::Pending,
+        "pending" => FoundState::Pending,
+        "checkout-draft" => FoundState::Draft,
         _ => FoundState::Unclear,
     };
     Ok(FoundOrder {
@@ -223,7 +225,7 @@ mod tests {
             ("processing", FoundState::Placed),
             ("on-hold", FoundState::Placed),
             ("pending", FoundState::Pending),
-            ("checkout-draft", FoundState::Pending),
+            ("checkout-draft", FoundState::Draft),
             ("wc-shipped", FoundState::Unclear),
             ("failed", FoundState::Failed),
             ("trash", FoundState::Gone),

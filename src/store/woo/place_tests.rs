@@ -196,3 +196,84 @@ fn an_order_behind_a_notice_is_an_order() {
     );
     assert!(matches!(outcome(&answer(200, &noisy, "")).unwrap(), Placement::Placed(_)));
 }
+
+/// In one word, what an answer was taken for.
+fn word(outcome: Result<Placement, Error>) -> &'static str {
+    match outcome {
+        Ok(Placement::Placed(_)) => "placed",
+        Ok(Placement::Redirect { .. }) => "redirect",
+        Ok(Placement::Declined { .. }) => "declined",
+        Ok(Placement::Refused(why)) => match why {
+            RefusedOrder::Stock => "stock",
+            RefusedOrder::EmptyCart => "empty",
+            RefusedOrder::Coupon => "coupon",
+            RefusedOrder::Address => "address",
+            RefusedOrder::Rate => "rate",
+            RefusedOrder::Method => "method",
+            RefusedOrder::Total => "total",
+            RefusedOrder::Other => "other",
+        },
+        Err(error) => match error.effect() {
+            Effect::NotSent => "not sent",
+            Effect::Definite => "nothing ran",
+            Effect::Unknown => "unknown",
+        },
+    }
+}
+
+/// T5: every answer to a placed order that was recorded from a real shop: declines, refusals, doubled orders, stock,
+/// coupons and prices that moved. A recording that gains one fails here until somebody has said what it means.
+#[test]
+fn every_recorded_answer_to_an_order_is_told_for_what_it_was() {
+    let placed = |many: usize| vec!["placed"; many];
+    let wanted: [(&str, Vec<&str>); 5] = [
+        (
+            "13-checkout-payment-failures",
+            vec![
+                "declined", "placed", "declined", "declined", "redirect", "placed", "redirect",
+                // The same second: its own order stands in the way.
+                "stock", "placed", "redirect", "placed", "redirect",
+            ],
+        ),
+        (
+            "14-checkout-errors",
+            vec![
+                "address", "address", "address", "address", "address", "address", "address", "address",
+                "address", "rate", "rate", "method", "method", "method", "method", "declined", "method",
+                "other", "empty", "other",
+            ],
+        ),
+        (
+            "15-checkout-twice",
+            // One cart at once, with a draft before: one is refused, by its own order.
+            ["placed", "empty"]
+                .into_iter()
+                .chain(placed(3))
+                .chain(["stock"])
+                .chain(placed(5))
+                .chain(["stock"])
+                .chain(placed(3))
+                .collect(),
+        ),
+        (
+            "16-stock-vanishes",
+            vec![
+                "stock", "placed", "placed", "stock", "other", "placed", "stock", "placed", "stock", "stock",
+                "stock", "stock", "stock", "stock", "placed", "placed", "redirect", "stock",
+            ],
+        ),
+        ("25-coupon-limits", vec!["placed", "placed", "empty", "coupon", "placed", "coupon", "placed"]),
+    ];
+    for (name, wanted) in wanted {
+        let tape = Tape::open(name);
+        let told: Vec<&str> = tape
+            .checkouts()
+            .into_iter()
+            .map(|at| {
+                let (status, body) = tape.came(at);
+                word(outcome(&answer(status, &body, "x")))
+            })
+            .collect();
+        assert_eq!(told, wanted, "{name}");
+    }
+}

@@ -51,6 +51,18 @@ impl Tape {
         Some(found["value"].as_str().unwrap().to_owned())
     }
 
+    /// The entries in which an order was placed from a cart, and that were answered.
+    pub(super) fn checkouts(&self) -> Vec<usize> {
+        let entries = self.0["log"]["entries"].as_array().unwrap();
+        let is_checkout = |entry: &Value| {
+            let url = entry["request"]["url"].as_str().unwrap();
+            entry["request"]["method"] == "POST"
+                && url.split('?').next().unwrap().ends_with("/checkout")
+                && entry["response"]["status"] != 0
+        };
+        entries.iter().enumerate().filter(|(_, entry)| is_checkout(entry)).map(|(at, _)| at).collect()
+    }
+
     /// The cart in the last inner answer of a batch.
     pub(super) fn wire_cart(&self, at: usize) -> wire::Cart {
         let answer: wire::BatchAnswer = serde_json::from_str(&self.came(at).1).unwrap();

@@ -6,7 +6,9 @@
 
 pub mod clients;
 pub mod program;
-mod record;
+pub mod record;
+pub mod redis;
+pub mod roses;
 pub mod sides;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -144,8 +146,8 @@ impl TestApp {
         let shop_url = listen(demo::router(flower.clone(), general.clone())).await;
         let mut settings = app::demo_settings(&shop_url, &folder.path().join("gateway")).unwrap();
         tune(&mut settings);
-        let environment = Environment { clock: clock.clone(), pins: app::demo_pins() };
-        let app = App::build(&settings, environment).unwrap();
+        let environment = Environment { clock: clock.clone(), pins: app::demo_pins(), probe: None };
+        let app = App::build(&settings, environment).await.unwrap();
         let behind = Behind::Shops { flower, general };
         Self { router: app.router(), app, behind, clock, shop_url, folder, tune, probe: probe() }
     }
@@ -157,8 +159,8 @@ impl TestApp {
         let address = between(app.shop_url.clone()).await;
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let settings = app::demo_settings(&address, &folder.path().join("gateway")).unwrap();
-        let environment = Environment { clock: app.clock.clone(), pins: app::demo_pins() };
-        let gateway = App::build(&settings, environment).unwrap();
+        let environment = Environment { clock: app.clock.clone(), pins: app::demo_pins(), probe: None };
+        let gateway = App::build(&settings, environment).await.unwrap();
         Self { router: gateway.router(), app: gateway, folder, ..app }
     }
 
@@ -169,8 +171,8 @@ impl TestApp {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let clock = start_clock();
         let settings = app::replay_settings(&shop_url, folder.path()).unwrap();
-        let environment = Environment { clock: clock.clone(), pins: app::demo_pins() };
-        let app = App::build(&settings, environment).unwrap();
+        let environment = Environment { clock: clock.clone(), pins: app::demo_pins(), probe: None };
+        let app = App::build(&settings, environment).await.unwrap();
         let router = app.router();
         Self { router, app, behind: Behind::Tape, clock, shop_url, folder, tune: |_| {}, probe: probe() }
     }
