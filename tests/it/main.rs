@@ -14,6 +14,7 @@ mod calls;
 mod catalog;
 mod demo_contract;
 mod demo_experiments;
+mod faults;
 mod journeys;
 mod known_faults;
 mod letters;

@@ -4,7 +4,9 @@
 //! Every answer is also written to a file of the test run, so that all of them can be held against the
 //! official schemas afterwards (`scripts/check-responses`).
 
+pub mod chaos;
 pub mod clients;
+pub mod process;
 pub mod program;
 pub mod record;
 pub mod redis;
