@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Call, Service, settle::Found};
+use super::{Call, Service, pause::Pause, settle::Found};
 use crate::{
     checkout::{
         Error,
@@ -125,7 +125,7 @@ impl Service {
         } else {
             ClaimEnd::ReleaseScope(call.claim.scope.clone())
         };
-        let mut wait = TRY_AGAIN.0;
+        let mut pause = Pause::new(TRY_AGAIN.0, TRY_AGAIN.1);
         self.at(Point::BeforeQ, Some(&session.id)).await;
         loop {
             let write = Some((session.clone(), Expect::Attempt(number)));
@@ -147,8 +147,7 @@ impl Service {
                 }
                 Err(error @ Error::State(state::Error::Unavailable(_))) if !self.parts.tasks.is_closed() => {
                     tracing::error!(%error, session = %session.id, "an outcome could not be stored; trying again");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(TRY_AGAIN.1);
+                    pause.pass().await;
                 }
                 Err(error) => return Err(error),
             }
@@ -170,14 +169,13 @@ impl Service {
     /// session's, if that is open and has none and no attempt runs, else a person has to look. Returns the session as
     /// it stands then.
     pub(super) async fn late(&self, ours: &Session, seen: Vec<Sighting>) -> Result<Session, Error> {
-        let mut wait = TRY_AGAIN.0;
+        let mut pause = Pause::new(TRY_AGAIN.0, TRY_AGAIN.1);
         loop {
             match Box::pin(self.late_once(ours, &seen)).await {
                 Err(Error::State(state::Error::Moved)) => {}
                 Err(error @ Error::State(state::Error::Unavailable(_))) if !self.parts.tasks.is_closed() => {
                     tracing::error!(%error, session = %ours.id, "a late outcome could not be stored; trying again");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(TRY_AGAIN.1);
+                    pause.pass().await;
                 }
                 result => return result,
             }

@@ -8,6 +8,7 @@ mod closing;
 mod complete;
 mod outcomes;
 mod pace;
+mod pause;
 mod payment;
 mod read;
 mod resolve;
@@ -24,8 +25,8 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
-use self::pace::Pace;
 pub use self::resolve::{Finding, Resolution};
+use self::{pace::Pace, pause::Pause};
 use super::{
     Error,
     command::{Change, Completion},
@@ -436,9 +437,9 @@ impl Service {
         let (state, shop) = (Arc::clone(&self.parts.state), self.settings.shop.clone());
         let tasks = self.parts.tasks.clone();
         self.parts.tasks.spawn(async move {
-            let mut pause = FREE_AGAIN.0;
+            let mut pause = Pause::new(FREE_AGAIN.0, FREE_AGAIN.1);
             while !tasks.is_closed() {
-                tokio::time::sleep(pause).await;
+                pause.pass().await;
                 let end = ClaimEnd::Release(claim.clone());
                 let commit = Commit {
                     shop: shop.clone(),
@@ -450,7 +451,6 @@ impl Service {
                 if !matches!(state.commit(commit).await, Err(state::Error::Unavailable(_))) {
                     return;
                 }
-                pause = (pause * 2).min(FREE_AGAIN.1);
             }
         });
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::Service;
+use super::{Service, pause::Pause};
 use crate::{
     checkout::{
         Error,
@@ -16,6 +16,9 @@ use crate::{
 
 /// How often another process's turn is asked after, at first and at most.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// How long between two tries to give a turn back, at first and at most.
+const GIVE_BACK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// How often giving a turn back is tried; then it waits for the end of this process.
 const GIVE_BACK_TRIES: u32 = 12;
@@ -47,7 +50,7 @@ impl Service {
         if state.lease().is_none() {
             return Ok(Turn { shared: None, _lane: lane });
         }
-        let (mut pause, longest) = ASK_AGAIN;
+        let mut pause = Pause::new(ASK_AGAIN.0, ASK_AGAIN.1);
         loop {
             if let Some(turn) = state.take_turn(&self.settings.shop, id).await? {
                 let shared = Shared {
@@ -59,11 +62,10 @@ impl Service {
                 };
                 return Ok(Turn { shared: Some(shared), _lane: lane });
             }
-            if tokio::time::Instant::now() + pause >= deadline {
+            if tokio::time::Instant::now() + pause.next() >= deadline {
                 return Err(Error::Busy);
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(longest);
+            pause.pass().await;
         }
     }
 }
@@ -73,14 +75,13 @@ impl Drop for Turn {
         let Some(Shared { state, tasks, shop, id, turn }) = self.shared.take() else { return };
         // A turn of this process that is asked for anew before this ends has another number and stays.
         tasks.spawn(async move {
-            let mut pause = Duration::from_millis(50);
+            let mut pause = Pause::new(GIVE_BACK_AGAIN.0, GIVE_BACK_AGAIN.1);
             for _ in 0..GIVE_BACK_TRIES {
                 match state.end_turn(&shop, &id, turn).await {
                     Ok(()) => return,
                     Err(error) => tracing::warn!(%error, session = %id, "a turn could not be given back yet"),
                 }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(5));
+                pause.pass().await;
             }
         });
     }
