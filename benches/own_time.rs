@@ -41,8 +41,8 @@ use tillgate::{
     checkout::{ids::ShopId, state::State},
     clock::{Ids, SystemClock},
     state::{
+        Retention, Sqlite,
         redis::{Place, Redis, SecretUrl, Settings},
-        sqlite::{Retention, Sqlite},
     },
 };
 use tower::ServiceExt as _;

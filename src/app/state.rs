@@ -13,9 +13,9 @@ use crate::{
     clock::Clock,
     config::{self, Settings},
     state::{
-        Redis, Sqlite,
+        Redis, Retention, Sqlite,
         redis::{self, Place, SecretUrl},
-        sqlite::{self, Retention},
+        sqlite,
     },
 };
 

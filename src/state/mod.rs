@@ -13,6 +13,15 @@ use crate::checkout::{
     state::Error,
 };
 
+/// How long answers and sessions are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// An answer, after it was given; never shorter than its session.
+    pub answers: chrono::Duration,
+    /// A session, after it ended.
+    pub sessions: chrono::Duration,
+}
+
 /// A stored session, with the version that stands beside it.
 fn decoded(version: u64, body: &str) -> Result<Session, Error> {
     let mut session: Session =

@@ -10,7 +10,7 @@ use axum::{
 use serde_json::{Value, json};
 use tillgate::{
     clock::SystemClock,
-    state::sqlite::{Retention, Sqlite},
+    state::{Retention, Sqlite},
 };
 use tower::ServiceExt as _;
 

@@ -36,7 +36,7 @@ use self::{
     link::{Link, Wire},
     script::Script,
 };
-use super::{decoded, sqlite::Retention};
+use super::{Retention, decoded};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},

@@ -32,7 +32,7 @@ use rusqlite::{Connection, params};
 
 pub use self::records::Archive;
 use self::writer::Writer;
-use super::decoded;
+use super::{Retention, decoded};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
@@ -42,15 +42,6 @@ use crate::{
     clock::Clock,
     idempotency::Decision,
 };
-
-/// How long answers and sessions are kept.
-#[derive(Debug, Clone, Copy)]
-pub struct Retention {
-    /// An answer, after it was given; never shorter than its session.
-    pub answers: chrono::Duration,
-    /// A session, after it ended.
-    pub sessions: chrono::Duration,
-}
 
 /// Why the data folder cannot be used.
 #[derive(Debug, thiserror::Error)]

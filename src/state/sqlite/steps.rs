@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
-use super::{OpenError, Retention, load, unavailable};
+use super::{super::Retention, OpenError, load, unavailable};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{Retention, steps, unavailable};
+use super::{super::Retention, steps, unavailable};
 use crate::{
     checkout::state::{Commit, Error, NewClaim},
     clock::Clock,

@@ -25,7 +25,10 @@ use tillgate::{
     },
     clock::{Clock, ManualClock},
     money::Currency,
-    state::sqlite::{Archive, Retention, Sqlite},
+    state::{
+        Retention,
+        sqlite::{Archive, Sqlite},
+    },
 };
 use tokio::sync::Notify;
 use tower::ServiceExt as _;

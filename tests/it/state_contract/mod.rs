@@ -19,7 +19,7 @@ use tillgate::{
     },
     clock::{Clock as _, Ids, SystemClock},
     idempotency::{Answer, Claim, Decision, Fingerprint, Scope},
-    state::sqlite::Retention,
+    state::Retention,
 };
 
 use crate::support::TestApp;
