@@ -7,51 +7,14 @@ use serde_json::{Value, json};
 
 use crate::support::{
     clients::{acp_address, acp_buyer, acp_lines, acp_payment, full, payment},
+    config::Config,
     program::{Program, run},
 };
 
 /// A gateway in front of a demo shop that runs on its own, so that one can be killed without the other.
 pub(crate) fn serve_config(folder: &std::path::Path, shop: &str) -> String {
-    let config = folder.join("tillgate.toml");
-    let text = format!(
-        r#"
-        [server]
-        listen = "127.0.0.1:0"
-        ops_listen = "127.0.0.1:0"
-        data = "{data}"
-        [checkout]
-        complete_wait_secs = 1
-        [development]
-        email = "buyer@example.com"
-        first_name = "Test"
-        last_name = "Buyer"
-        line_one = "12 Main Street"
-        city = "Springfield"
-        region = "CA"
-        postal_code = "90210"
-        country = "US"
-        [[profiles]]
-        url = "https://agent.example/profile"
-        version = "2026-04-08"
-        file = "{profile}"
-        [shops.flower]
-        hosts = ["*"]
-        public_url = "http://127.0.0.1:8787"
-        https_base = "https://shop.example.com"
-        store_url = "{shop}"
-        currency = "USD"
-        item_ids = "sku"
-        wc_v3 = {{ key = "ck_demo", secret = "cs_demo" }}
-        agents = [{{ id = "demo", token = "test-token" }}]
-        handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}]
-        "#,
-        data = folder.join("state").display(),
-        profile = folder.join("profile.json").display(),
-    );
-    std::fs::write(&config, text).unwrap();
-    let profile = tillgate::platform::full_profile("2026-04-08", None);
-    std::fs::write(folder.join("profile.json"), profile.to_string()).unwrap();
-    config.to_str().unwrap().to_owned()
+    let config = Config { shop, checkout: "complete_wait_secs = 1", ..Config::default() };
+    config.write(folder).to_str().unwrap().to_owned()
 }
 
 pub(crate) async fn ready_checkout(gateway: &Program) -> String {

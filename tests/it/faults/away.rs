@@ -8,7 +8,8 @@ use reqwest::Method;
 use super::{last_word, live, try_later, until};
 use crate::support::{
     chaos::{Act, Proxy},
-    process::{Agent, Config, Process, Side, is_final, purchase, signal},
+    config::Config,
+    process::{Agent, Process, Side, is_final, purchase, signal},
     redis::Server,
 };
 

@@ -12,7 +12,8 @@ use futures::StreamExt as _;
 use super::{last_word, live, order_number};
 use crate::support::{
     chaos::{Act, Proxy},
-    process::{Agent, Config, Process, Side, often},
+    config::Config,
+    process::{Agent, Process, Side, often},
     redis::Server,
 };
 

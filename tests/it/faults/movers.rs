@@ -14,7 +14,8 @@ use std::{
 use super::{live, order_number, until};
 use crate::support::{
     Reply,
-    process::{Agent, Config, Process, Side, is_final, signal},
+    config::Config,
+    process::{Agent, Process, Side, is_final, signal},
     redis::{Server, free_port},
 };
 

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::{last_word, live, order_number, try_later};
 use crate::support::{
     chaos::{Act, Proxy},
-    process::{Agent, Config, Process, Side, purchase},
+    config::Config,
+    process::{Agent, Process, Side, purchase},
 };
 
 const PLACE: &str = "POST /wp-json/wc/store/v1/checkout";

@@ -7,7 +7,8 @@ use std::{
 
 use super::{last_word, live, order_number};
 use crate::support::{
-    process::{Agent, Config, Process, Side, is_final, often},
+    config::Config,
+    process::{Agent, Process, Side, is_final, often},
     redis::Server,
 };
 

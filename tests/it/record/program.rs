@@ -11,50 +11,15 @@ use tokio::sync::Notify;
 use super::{ANN, FRIEDELINDE, Person, SAM, assert_absent, entries};
 use crate::support::{
     clients::{acp_lines, acp_payment, lines, payment},
+    config::{Config, Seller},
     listen,
     program::{Program, run},
 };
 
 /// A gateway over the general shop, found at `shop`.
 fn config(folder: &Path, shop: &str) -> String {
-    let text = format!(
-        r#"
-        [server]
-        listen = "127.0.0.1:0"
-        ops_listen = "127.0.0.1:0"
-        data = "{data}"
-        [development]
-        email = "buyer@example.com"
-        first_name = "Test"
-        last_name = "Buyer"
-        line_one = "12 Main Street"
-        city = "Springfield"
-        region = "CA"
-        postal_code = "90210"
-        country = "US"
-        [[profiles]]
-        url = "https://agent.example/profile"
-        version = "2026-04-08"
-        file = "{profile}"
-        [shops.general]
-        hosts = ["*"]
-        public_url = "http://127.0.0.1:8787"
-        https_base = "https://shop.example.com"
-        store_url = "{shop}"
-        currency = "EUR"
-        item_ids = "id"
-        wc_v3 = {{ key = "ck_demo", secret = "cs_demo" }}
-        agents = [{{ id = "demo", token = "test-token" }}]
-        handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}]
-        "#,
-        data = folder.join("state").display(),
-        profile = folder.join("profile.json").display(),
-    );
-    let profile = tillgate::platform::full_profile("2026-04-08", None);
-    std::fs::write(folder.join("profile.json"), profile.to_string()).unwrap();
-    let file = folder.join("tillgate.toml");
-    std::fs::write(&file, text).unwrap();
-    file.to_str().unwrap().to_owned()
+    let config = Config { shop, seller: Seller::General, checkout: "", ..Config::default() };
+    config.write(folder).to_str().unwrap().to_owned()
 }
 
 async fn ucp(gateway: &Program, who: Person) -> Value {

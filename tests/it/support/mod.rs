@@ -6,6 +6,7 @@
 
 pub mod chaos;
 pub mod clients;
+pub mod config;
 pub mod process;
 pub mod program;
 pub mod record;
