@@ -56,7 +56,8 @@ pub async fn demo(options: DemoOptions, log: Option<String>) -> anyhow::Result<(
     let ops_listener = bind(options.ops_listen, "--ops-listen").await?;
     let (public, ops) = (listener.local_addr()?, ops_listener.local_addr()?);
     let settings = settings::settings(public, ops, &kept_in.join("gateway"), &settings::shops(&shop_url))?;
-    let app = App::build(&settings, Environment { clock, pins: settings::demo_pins(), probe: None }).await?;
+    let app =
+        App::build(&settings, Environment { pins: settings::demo_pins(), ..Environment::default() }).await?;
     tracing::warn!(
         "development rules are on: stand-in buyer data, plain-http profiles from loopback, test payments"
     );

@@ -33,7 +33,7 @@ use crate::{
         session::Address,
         state::{BEAT, State},
     },
-    clock::{Clock, SystemClock},
+    clock::{Clock, SteadyClock},
     config::{self, Settings},
     http,
     idempotency::Answer,
@@ -77,7 +77,7 @@ pub struct Environment {
 
 impl Default for Environment {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), pins: Vec::new(), probe: None }
+        Self { clock: Arc::new(SteadyClock::default()), pins: Vec::new(), probe: None }
     }
 }
 
@@ -251,6 +251,7 @@ impl App {
             }
             self.tend().await;
             if round % ROUNDS_PER_SWEEP == 0
+                && self.clock.is_settled()
                 && let Err(error) = self.state.sweep(self.clock.now()).await
             {
                 tracing::warn!(%error, "what is past its retention could not be removed");

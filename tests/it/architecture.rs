@@ -281,7 +281,7 @@ fn only_the_state_speaks_sql() {
 #[test]
 fn only_the_clock_reads_time_and_chance() {
     only_in(
-        &["clock.rs"],
+        &["clock/mod.rs"],
         &["Utc::now", "Local::now", "SystemTime", "rand", "Uuid", "uuid::Uuid"],
         "time or chance that a test cannot set",
     );

@@ -303,6 +303,7 @@ impl Service {
                 return Err(error);
             }
         };
+        self.pace.seen(&session.id, number, false);
         self.at(Point::AfterP, Some(&session.id)).await;
         Ok(Session { version, ..session })
     }

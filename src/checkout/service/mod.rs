@@ -160,7 +160,8 @@ impl Service {
     /// The checkouts of a shop.
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
-        Self { settings, parts, completing: Mutex::default(), pace: Pace::default() }
+        let pace = Pace::new(Arc::clone(&parts.clock));
+        Self { settings, parts, completing: Mutex::default(), pace }
     }
 
     /// Claims the key of a write, or says what is known of it. Call it after the checks that need no

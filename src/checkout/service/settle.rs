@@ -12,14 +12,15 @@
 //! | S6 | `decide` |
 //! | S7 | nothing can look: a person has to |
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use futures::StreamExt as _;
 
 use super::{
     Service,
     closing::{answer_of, attempt_number},
+    pace::Waited,
 };
 use crate::{
     checkout::{
@@ -46,17 +47,17 @@ const MARGIN: TimeDelta = TimeDelta::hours(1);
 const AT_A_TIME: usize = 4;
 
 /// Between two looks.
-const LOOK: TimeDelta = TimeDelta::seconds(5);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Between two looks at an order with traces of a payment, and at one that a person has to decide about: the shop may
 /// still decide it.
-const SLOW_LOOK: (TimeDelta, TimeDelta) = (TimeDelta::seconds(30), TimeDelta::minutes(10));
+const SLOW_LOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(10));
 
 /// An unpaid order is taken for declined after this long.
-const PENDING_LIFE: TimeDelta = TimeDelta::seconds(120);
+const PENDING_LIFE: Duration = Duration::from_secs(120);
 
 /// How long a shop keeps an unpaid order, by default: then one with traces of a payment waits for a person.
-const HOLD: TimeDelta = TimeDelta::minutes(60);
+const HOLD: Duration = Duration::from_mins(60);
 
 /// What a look found.
 pub(super) struct Found(Vec<FoundOrder>);
@@ -128,7 +129,7 @@ pub(super) enum Next {
     /// At the next round: it is not this settler's, or it is over.
     Round,
     /// After so long.
-    After(TimeDelta),
+    After(Duration),
 }
 
 /// How an attempt that made no order ends.
@@ -170,6 +171,9 @@ impl Service {
             }
             Err(error) => tracing::warn!(%error, "open attempts could not be listed"),
         }
+        if !self.parts.clock.is_settled() {
+            return;
+        }
         match self.parts.state.overdue(&self.settings.shop, self.parts.clock.now()).await {
             Ok(overdue) => {
                 self.each(overdue, |id| self.expire_overdue(id), "a session could not be expired yet").await;
@@ -207,25 +211,24 @@ impl Service {
     /// One step towards the end of an attempt, when it is due.
     async fn settle(&self, open: OpenAttempt) -> Result<(), Error> {
         let id = open.session.clone();
-        if !self.pace.is_due(&id, self.parts.clock.now()) {
+        if !self.pace.is_due(&id) {
             return Ok(());
         }
-        let mut since = None;
-        let result = Box::pin(self.step(open, &mut since)).await;
-        let now = self.parts.clock.now();
+        let mut told = false;
+        let result = Box::pin(self.step(open, &mut told)).await;
         match &result {
             Ok(Next::Round) => return Ok(()),
-            Ok(Next::After(wait)) => self.pace.looked(&id, now, *wait),
-            Err(_) => self.pace.failed(&id, now),
+            Ok(Next::After(wait)) => self.pace.looked(&id, *wait),
+            Err(_) => self.pace.failed(&id),
         }
-        if since.is_some_and(|since| self.pace.is_alarming(&id, now, since)) {
+        if !told && self.pace.is_alarming(&id) {
             tracing::error!(session = %id, "an order's outcome is unknown for more than 15 minutes; it is still looked for");
         }
         result.map(drop)
     }
 
-    /// Attempts that a living process is placing right now are left alone. `since` tells when it was placed.
-    async fn step(&self, open: OpenAttempt, since: &mut Option<DateTime<Utc>>) -> Result<Next, Error> {
+    /// Attempts that a living process is placing right now are left alone. `told`: a person knows of it already.
+    async fn step(&self, open: OpenAttempt, told: &mut bool) -> Result<Next, Error> {
         let OpenAttempt { session: id, elsewhere } = open;
         let in_hand =
             |attempt: &Attempt| !attempt.settling && (elsewhere || self.completing().contains_key(&id));
@@ -244,6 +247,8 @@ impl Service {
         if in_hand(&attempt) {
             return Ok(Next::Round);
         }
+        *told = attempt.review;
+        let waited = self.pace.seen(&id, attempt.number, attempt.fenced_at.is_some());
         if !self.parts.store.abilities().finds_orders {
             if !attempt.review {
                 tracing::error!(session = %id, "an order's outcome is unknown and nothing can look for it: \
@@ -255,8 +260,6 @@ impl Service {
             }
             return Ok(Next::After(SLOW_LOOK.1));
         }
-        // A person is told of one in review, and knows how long it takes.
-        *since = Some(attempt.placing_at).filter(|_| !attempt.review);
         let found = self.find(&session).await?;
         self.at(Point::SettleLooked, Some(&id)).await;
         if found.placed().is_some() {
@@ -276,25 +279,29 @@ impl Service {
             )
             .await?;
             // One that was surely never sent has nothing to wait for.
-            return Ok(Next::After(if attempt.sent == Sent::No { TimeDelta::zero() } else { LOOK }));
+            return Ok(Next::After(if attempt.sent == Sent::No { Duration::ZERO } else { LOOK }));
         }
         if fenced && self.is_filled_again(&session).await? {
-            return Box::pin(self.ended_unpaid(session, &attempt)).await;
+            return Box::pin(self.ended_unpaid(session, &attempt, waited)).await;
         }
-        Box::pin(self.decide(session, &attempt, fresh)).await
+        Box::pin(self.decide(session, &attempt, waited, fresh)).await
     }
 
     /// What is to be made of it once the `POST` has had its time.
-    async fn decide(&self, session: Session, attempt: &Attempt, fresh: Found) -> Result<Next, Error> {
-        let now = self.parts.clock.now();
-        let wait = TimeDelta::from_std(self.settings.settle_wait).unwrap_or(PENDING_LIFE);
-        let open_for = now - attempt.placing_at;
-        if attempt.sent != Sent::No && now - attempt.fenced_at.unwrap_or(attempt.placing_at) < wait {
+    async fn decide(
+        &self,
+        session: Session,
+        attempt: &Attempt,
+        waited: Waited,
+        fresh: Found,
+    ) -> Result<Next, Error> {
+        let wait = self.settings.settle_wait;
+        if attempt.sent != Sent::No && waited.fenced.unwrap_or(waited.open) < wait {
             return Ok(Next::After(LOOK));
         }
         if let Some(unclear) = fresh.0.iter().find(|found| is_unclear(found)) {
             // An unpaid order with traces of a payment: the shop decides it, as long as it keeps it.
-            if unclear.state == FoundState::Pending && open_for < HOLD {
+            if unclear.state == FoundState::Pending && waited.open < HOLD {
                 return Ok(Next::After(SLOW_LOOK.0));
             }
             return Box::pin(self.for_a_person(session)).await;
@@ -306,7 +313,7 @@ impl Service {
             cart_stands,
         };
         if let Some(pending) = fresh.of(FoundState::Pending) {
-            if open_for < PENDING_LIFE.max(wait) {
+            if waited.open < PENDING_LIFE.max(wait) {
                 return Ok(Next::After(LOOK));
             }
             return Box::pin(self.settled_as_unpaid(session, unpaid(AttemptEnd::Declined, pending), &fresh))
@@ -338,7 +345,7 @@ impl Service {
     }
 
     /// S5: the cart has come back after the fence. Only a `POST` that ended without success does that (E5).
-    async fn ended_unpaid(&self, session: Session, attempt: &Attempt) -> Result<Next, Error> {
+    async fn ended_unpaid(&self, session: Session, attempt: &Attempt, waited: Waited) -> Result<Next, Error> {
         // What it left behind is there now; the look before may have been too early.
         let found = self.find(&session).await?;
         if found.placed().is_some() {
@@ -346,7 +353,7 @@ impl Service {
         }
         let fresh = found.fresh(&session);
         if fresh.is_unclear() {
-            return Box::pin(self.decide(session, attempt, fresh)).await;
+            return Box::pin(self.decide(session, attempt, waited, fresh)).await;
         }
         let left = fresh.of(FoundState::Pending).or_else(|| fresh.of(FoundState::Failed));
         let end = if left.is_some() { AttemptEnd::Declined } else { AttemptEnd::Refused };

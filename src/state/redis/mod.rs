@@ -495,10 +495,18 @@ impl State for Redis {
     async fn beat(&self) -> Result<(), Error> {
         let started = Instant::now();
         let arguments = [self.owner.clone().into_bytes(), millis(TRACES), self.quarantine_ms()];
+        let mut time = None;
         for shop in &self.settings.shops {
             let keys = self.keys(shop);
             let names = [keys.owners(), keys.epoch(), keys.replid(), keys.quarantine()];
-            self.run(&script::BEAT, &names, &arguments).await?;
+            let told = self.run(&script::BEAT, &names, &arguments).await?;
+            // Nodes of a cluster may disagree: all processes go by the first shop's.
+            if let (None, Value::Int(told)) = (time, told) {
+                time = DateTime::from_timestamp_millis(told);
+            }
+        }
+        if let Some(time) = time {
+            self.clock.align(time);
         }
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = started;
         Ok(())

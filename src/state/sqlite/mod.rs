@@ -12,7 +12,7 @@
 //! | `sessions` | shop, id | version, status, `expires_at`, open attempt, review, epoch, JSON | `commit`, `sweep` |
 //! | `sightings` | shop, shop order | session, whether it is its order, first and last sight as JSON | `commit`, `sweep` |
 //! | `operations` | id | session version: finds out whether a step was taken | `commit`, `sweep` |
-//! | `installation` | name | the fingerprint secret; the epoch | the first start; a start after a restore |
+//! | `installation` | name | the fingerprint secret; the epoch; the latest time | the first start; a start after a restore; `sweep` |
 
 mod records;
 mod schema;
@@ -98,6 +98,9 @@ pub struct Sqlite {
     writer: Writer,
     reader: Arc<Mutex<Connection>>,
     secret: Vec<u8>,
+    clock: Arc<dyn Clock>,
+    /// The latest time of the starts before.
+    not_before: DateTime<Utc>,
     /// Held for the life of the process.
     _lock: File,
 }
@@ -113,9 +116,13 @@ impl Sqlite {
         let path = folder.join("state.sqlite");
         let secret = schema::secret(&connection)?;
         steps::free_earlier_claims(&mut connection)?;
+        // The time never goes back over a restart, whatever the machine's clock says.
+        let not_before = schema::last_time(&connection)?;
+        clock.align(clock.wall().max(not_before));
         let reader = schema::connect(&path)?;
-        let writer = Writer::start(connection, retention, clock).map_err(io)?;
-        Ok(Self { writer, reader: Arc::new(Mutex::new(reader)), secret, _lock: lock })
+        let writer = Writer::start(connection, retention, Arc::clone(&clock)).map_err(io)?;
+        let reader = Arc::new(Mutex::new(reader));
+        Ok(Self { writer, reader, secret, clock, not_before, _lock: lock })
     }
 
     /// Notes that the state was put back from a copy: sessions of before are looked up at the shop before their next
@@ -179,6 +186,7 @@ impl State for Sqlite {
     }
 
     async fn beat(&self) -> Result<(), Error> {
+        self.clock.align(self.clock.wall().max(self.not_before));
         Ok(())
     }
 

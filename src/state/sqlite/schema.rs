@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::OpenError;
@@ -110,6 +111,18 @@ pub(super) fn raise_epoch(connection: &Connection) -> Result<(), OpenError> {
         [],
     )?;
     Ok(())
+}
+
+/// The latest time that a start before has noted.
+pub(super) fn last_time(connection: &Connection) -> Result<DateTime<Utc>, OpenError> {
+    let noted = connection
+        .query_row(
+            "SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM installation WHERE name = 'time'",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(noted.and_then(DateTime::from_timestamp_millis).unwrap_or_default())
 }
 
 /// The installation's secret, made at the first start.

@@ -279,7 +279,7 @@ fn fence(fence: u64) -> i64 {
 }
 
 /// Removes answers that nobody may ask for any more, and sessions past their retention, with the orders that were
-/// seen of them. A session that a person has to look at stays.
+/// seen of them. A session that a person has to look at stays. Notes the time, which never goes back.
 pub(super) fn sweep(connection: &Connection, retention: Retention, now: DateTime<Utc>) -> Result<(), Error> {
     let old = (now - retention.sessions).timestamp_millis();
     for (sql, before) in [
@@ -291,6 +291,11 @@ pub(super) fn sweep(connection: &Connection, retention: Retention, now: DateTime
         ),
         ("DELETE FROM sessions WHERE ended = 1 AND attempt IS NULL AND review = 0 AND updated_at <= ?1", old),
         ("DELETE FROM operations WHERE at <= ?1", (now - chrono::Duration::hours(1)).timestamp_millis()),
+        (
+            "INSERT INTO installation (name, value) VALUES ('time', CAST(CAST(?1 AS TEXT) AS BLOB))
+             ON CONFLICT DO UPDATE SET value = excluded.value",
+            now.timestamp_millis(),
+        ),
     ] {
         connection
             .prepare_cached(sql)

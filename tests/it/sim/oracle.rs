@@ -44,7 +44,7 @@ pub async fn finish(world: &mut World) -> Vec<String> {
     }
     world.pass(30).await;
     // An order that was told as declined and was paid since is found at the session's end, at the latest.
-    world.processes[last].clock.jump(chrono::TimeDelta::hours(25));
+    world.processes[last].clock.age(chrono::TimeDelta::hours(25));
     world.processes[last].service.tend().await;
     world.pass(30).await;
     judge(world)

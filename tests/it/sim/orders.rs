@@ -1,10 +1,10 @@
 //! T3: several operations in every order of their points. Exhaustive with a bound on how often a task is left
-//! although it could go on; then at random, with kills, freezes, lost replies and a shop of any mood.
-//!
-//! Clocks are right here; `times` sets them wrong.
+//! although it could go on; then at random, with kills, freezes, lost replies, clocks that are set and a shop of any
+//! mood.
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
@@ -306,7 +306,7 @@ fn any(chance: &mut StdRng) -> Doing {
 fn mischievous(world: &World, chance: &mut StdRng, struck: &mut bool) {
     let process = chance.random_range(0..2);
     let life = &world.processes[process].life;
-    match chance.random_range(0..6) {
+    match chance.random_range(0..7) {
         0 if !*struck => {
             *struck = true;
             world.scheduler.note(format!("  process {process} dies"));
@@ -325,6 +325,15 @@ fn mischievous(world: &World, chance: &mut StdRng, struck: &mut bool) {
             });
         }
         3 => world.memory.lose_replies(1),
+        4 => {
+            let by = TimeDelta::minutes([10, -10, 25 * 60, -25 * 60][chance.random_range(0..4)]);
+            let (whose, clock) = match chance.random_range(0..3) {
+                2 => ("the state's".to_owned(), &world.memory.clock),
+                at => (format!("that of process {at}"), &*world.processes[at].clock.machine),
+            };
+            world.scheduler.note(format!("  a clock is set by {by}: {whose}"));
+            clock.jump(by);
+        }
         _ => {}
     }
 }

@@ -15,8 +15,11 @@ use super::{
 const JUMPS: [(&str, i64); 4] =
     [("a day on", 86_400), ("a day back", -86_400), ("ten minutes on", 600), ("ten minutes back", -600)];
 
-/// A process stands still at a place; meanwhile its clock, or the other's, is set, and the other one sweeps and looks
-/// after what is past its time.
+/// Whose clock is set: the machines' of the two processes, the state's.
+const CLOCKS: [&str; 3] = ["of the sleeper", "of the other", "of the state"];
+
+/// A process stands still at a place; meanwhile a clock is set, for good, and the other process sweeps and looks after
+/// what is past its time.
 async fn set_at(
     mut world: World,
     place: &'static str,
@@ -39,7 +42,8 @@ async fn set_at(
     if !world.scheduler.struck() {
         return None;
     }
-    world.processes[clock].clock.jump(TimeDelta::seconds(secs));
+    let by = TimeDelta::seconds(secs);
+    world.processes.get(clock).map_or(&world.memory.clock, |process| &process.clock.machine).jump(by);
     let other = &world.processes[1];
     other.state.sweep(other.clock.now()).await.unwrap();
     other.service.tend().await;
@@ -57,12 +61,12 @@ fn t6_clocks_that_are_set_at_any_place() {
     for fate in [Fate::Paid, Fate::AnswerLost] {
         for (number, place) in places().into_iter().enumerate() {
             for (at, (name, secs)) in JUMPS.into_iter().enumerate() {
-                for clock in 0..2 {
+                for (clock, whose) in CLOCKS.iter().enumerate() {
                     let protocol = Protocol::BOTH[(number + at) % 2];
                     let case =
                         simulate(Config::USUAL, |world| set_at(world, place, protocol, fate, (clock, secs)));
                     if let Some(case) = case {
-                        tally.add(format!("{place}, {fate:?}, clock {clock} {name}"), case);
+                        tally.add(format!("{place}, {fate:?}, the clock {whose} {name}"), case);
                     }
                 }
             }
@@ -124,9 +128,9 @@ fn t6_sessions_end_by_time_but_never_with_an_open_attempt() {
                 let sleeping = world.send(0, &complete(protocol, &session, "k1"));
                 world.pass(2).await;
                 // Its time is over in the middle of the attempt.
-                world.processes[1].clock.jump(TimeDelta::hours(25));
+                world.processes[1].clock.age(TimeDelta::hours(25));
                 world.processes[1].service.tend().await;
-                world.processes[1].clock.jump(TimeDelta::hours(-25));
+                world.processes[1].clock.age(TimeDelta::hours(-25));
                 let mut wrong = Vec::new();
                 if world.session(&session).status != Status::Placing {
                     wrong.push(format!("{:?} while its order is placed", world.session(&session).status));

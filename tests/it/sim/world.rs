@@ -40,7 +40,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::{
-    clock::SimClock,
+    clock::ProcessClock,
     port::Client,
     schedule::{BEFORE_REPLY, Life, Listener, Phase, Scheduler, Who},
     shop::Shop,
@@ -134,7 +134,7 @@ pub struct Process {
     pub life: Arc<Life>,
     pub service: Arc<Service>,
     pub state: Arc<dyn State>,
-    pub clock: Arc<SimClock>,
+    pub clock: Arc<ProcessClock>,
     ucp: Router,
     acp: Router,
 }
@@ -226,9 +226,9 @@ impl World {
         let (face, settings) = (Arc::clone(&FACE.0), FACE.1.clone());
         let life = Life::new();
         self.scheduler.add(Arc::clone(&life));
-        let clock = Arc::new(SimClock::new(self.start));
+        let clock = Arc::new(ProcessClock::new(self.start));
         let known = (number, Arc::clone(&life), Arc::clone(&self.scheduler));
-        let mut handle = Handle::open(&self.memory, Some(known));
+        let mut handle = Handle::open(&self.memory, Some(known), clock.clone());
         handle.stale_reads = self.config.stale_reads;
         let state: Arc<dyn State> = Arc::new(handle);
         let tasks = TaskTracker::new();

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tillgate::checkout::state::{Records, State};
+use tillgate::{
+    checkout::state::{Records, State},
+    clock::SystemClock,
+};
 
 use super::Backend;
 use crate::sim::state::{Guards, Handle, Memory, Reader};
@@ -18,7 +21,7 @@ impl Modelled {
 
 impl Backend for Modelled {
     async fn open(&self) -> Arc<dyn State> {
-        Arc::new(Handle::open(&self.0, None))
+        Arc::new(Handle::open(&self.0, None, Arc::new(SystemClock)))
     }
 
     async fn bury(&self) {

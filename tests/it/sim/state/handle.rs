@@ -20,6 +20,7 @@ use tillgate::{
             SharedTurn, State, Which,
         },
     },
+    clock::Clock,
     idempotency::{Claim, Decision, Scope},
 };
 use tokio::time::Instant;
@@ -38,13 +39,19 @@ pub struct Handle {
     /// A mutation: the second reading of a session by one task gives what the first one gave, as if it were left out.
     pub stale_reads: bool,
     read_before: Mutex<HashMap<(tokio::task::Id, String), Session>>,
+    clock: Arc<dyn Clock>,
 }
 
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
 impl Handle {
     /// A process of its own; `process` where its life is played with.
-    pub fn open(memory: &Arc<Memory>, process: Option<(usize, Arc<Life>, Arc<Scheduler>)>) -> Self {
+    pub fn open(
+        memory: &Arc<Memory>,
+        process: Option<(usize, Arc<Life>, Arc<Scheduler>)>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        clock.align(memory.clock.now());
         let owner = process.as_ref().map_or_else(
             || 1000 + OWNERS.fetch_add(1, Ordering::SeqCst),
             |known| u64::try_from(known.0).unwrap(),
@@ -58,6 +65,7 @@ impl Handle {
             process,
             stale_reads: false,
             read_before: Mutex::default(),
+            clock,
         }
     }
 
@@ -312,6 +320,7 @@ impl State for Handle {
         let started = Instant::now();
         self.pass().await;
         self.memory.inner().owners.insert(self.owner, Some(Instant::now()));
+        self.clock.align(self.memory.clock.now());
         self.pass().await;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = started;
         Ok(())

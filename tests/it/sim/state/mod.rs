@@ -22,6 +22,8 @@ use tillgate::{
 };
 use tokio::time::Instant;
 
+use super::clock::SimClock;
+
 pub use self::handle::{Handle, Reader};
 
 /// How long a finished answer is kept, and an ended session.
@@ -124,11 +126,13 @@ struct Inner {
 pub struct Memory {
     inner: Mutex<Inner>,
     guards: Guards,
+    /// The clock of its machine.
+    pub clock: SimClock,
 }
 
 impl Memory {
     pub fn new(guards: Guards) -> Arc<Self> {
-        Arc::new(Self { inner: Mutex::default(), guards })
+        Arc::new(Self { inner: Mutex::default(), guards, clock: SimClock::new(Instant::now()) })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -2,17 +2,61 @@
 //!
 //! [`Clock`] tells wall-clock time (UTC, for what people and protocols see) and waits; [`Ids`] makes public
 //! ids (unguessable) and internal ones. Everything else asks these two, so that a test can move time and
-//! repeat chance. Neither can fail.
+//! repeat chance. Neither can fail. A gateway works by a [`SteadyClock`]: it goes on evenly while somebody sets the
+//! machine's clock, and agrees with those of other processes on one state.
 
-use std::time::Duration;
+mod steady;
+
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use rand::RngCore as _;
+use tokio::time::{Duration, Instant};
 
-/// Wall-clock time. Shared by reference counting; see [`SystemClock`] and [`ManualClock`].
+pub use self::steady::SteadyClock;
+
+/// Wall-clock time. Shared by reference counting; see [`SteadyClock`], [`SystemClock`] and [`ManualClock`].
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The present moment, UTC.
     fn now(&self) -> DateTime<Utc>;
+
+    /// How long it has run: goes on evenly, whatever is set. Waits are measured by it.
+    fn elapsed(&self) -> Duration;
+
+    /// What the machine's own clock says, however often it is set.
+    fn wall(&self) -> DateTime<Utc> {
+        self.now()
+    }
+
+    /// Tells the clock what time it is by the state, again and again.
+    fn align(&self, _time: DateTime<Utc>) {}
+
+    /// Whether its time can be believed: nothing is removed for its age while it cannot.
+    fn is_settled(&self) -> bool {
+        true
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    fn now(&self) -> DateTime<Utc> {
+        (**self).now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        (**self).elapsed()
+    }
+
+    fn wall(&self) -> DateTime<Utc> {
+        (**self).wall()
+    }
+
+    fn align(&self, time: DateTime<Utc>) {
+        (**self).align(time);
+    }
+
+    fn is_settled(&self) -> bool {
+        (**self).is_settled()
+    }
 }
 
 /// The clock of the machine.
@@ -24,29 +68,41 @@ impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }
+
+    fn elapsed(&self) -> Duration {
+        START.elapsed()
+    }
 }
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A clock that moves only when told to.
 #[derive(Debug)]
-pub struct ManualClock(std::sync::Mutex<DateTime<Utc>>);
+pub struct ManualClock {
+    start: DateTime<Utc>,
+    elapsed: Mutex<Duration>,
+}
 
 impl ManualClock {
     /// A clock that stands at `start`.
     #[must_use]
     pub const fn new(start: DateTime<Utc>) -> Self {
-        Self(std::sync::Mutex::new(start))
+        Self { start, elapsed: Mutex::new(Duration::ZERO) }
     }
 
     /// Moves the clock on.
     pub fn advance(&self, by: Duration) {
-        let mut now = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *now += by;
+        *self.elapsed.lock().unwrap_or_else(PoisonError::into_inner) += by;
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> DateTime<Utc> {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.start + self.elapsed()
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.elapsed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
