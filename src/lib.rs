@@ -21,5 +21,6 @@ pub mod net;
 pub mod platform;
 pub mod protocol;
 pub mod state;
+pub mod stock;
 pub mod store;
 pub mod telemetry;

@@ -16,7 +16,10 @@ use super::{
     session::Session,
     store::FoundState,
 };
-use crate::idempotency::{Answer, Claim, Decision, Fingerprint, Scope};
+use crate::{
+    idempotency::{Answer, Claim, Decision, Fingerprint, Scope},
+    stock::{Close, Reading, Reserve, Reserved, Shelves, StockId, Units},
+};
 
 /// How often a process shows that it lives.
 pub const BEAT: Duration = Duration::from_secs(3);
@@ -43,6 +46,9 @@ pub enum Error {
         /// Seconds until orders are placed again.
         retry_after_secs: u64,
     },
+    /// What runs and what is left do not allow this attempt beside it: pass the gate anew. Nothing was written.
+    #[error("the attempt is not admitted: units of it are scarce and another order runs")]
+    NotAdmitted,
     /// The order belongs to another session, or the session has another order: nothing was written.
     #[error("the order {shop_order} cannot be this session's")]
     OrderTaken {
@@ -113,6 +119,30 @@ pub struct Commit {
     pub claim: ClaimEnd,
     /// Orders of the shop that were seen; all of one session.
     pub sightings: Vec<Sighting>,
+    /// What it means for the stock.
+    pub stock: Option<StockStep>,
+}
+
+/// What a step means for the units of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockStep {
+    /// The session's id.
+    pub session: SessionId,
+    /// Its units.
+    pub units: Vec<Units>,
+    /// What happens to them.
+    pub turn: StockTurn,
+}
+
+/// What happens to units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StockTurn {
+    /// They are pinned with the attempt that opens; with what the last look at the shop said of them.
+    Pin(Vec<Reading>),
+    /// The attempt is closed.
+    Close(Close),
+    /// They were only held, and are given back.
+    Release,
 }
 
 /// An order of the shop, as it was seen. Kept for every order that was ever seen, one record for each: its first
@@ -240,6 +270,18 @@ pub trait State: Send + Sync {
 
     /// How long others still take this process for alive, by its own monotonic clock; `None` when it is alone.
     fn lease(&self) -> Option<Duration>;
+
+    /// Holds units of a shop's stock for a session, and lets it through the gate if it wants ([`crate::stock`]).
+    async fn reserve(&self, shop: &ShopId, wish: Reserve) -> Result<Reserved, Error>;
+
+    /// Takes what the shop said of its stock; returns the sequence at which a reading that begins now begins.
+    async fn observe(&self, shop: &ShopId, readings: Vec<Reading>) -> Result<u64, Error>;
+
+    /// A session gives back what it only holds.
+    async fn give_back(&self, shop: &ShopId, session: &SessionId, units: Vec<Units>) -> Result<(), Error>;
+
+    /// What is known of a shop's stock: of these ids, or of all that anything is known of.
+    async fn shelves(&self, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error>;
 
     /// Sessions of the shop with an open attempt.
     async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error>;

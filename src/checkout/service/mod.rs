@@ -448,6 +448,7 @@ impl Service {
                     session: None,
                     claim: end,
                     sightings: Vec::new(),
+                    stock: None,
                 };
                 if !matches!(state.commit(commit).await, Err(state::Error::Unavailable(_))) {
                     return;
@@ -467,7 +468,7 @@ impl Service {
         sightings: Vec<Sighting>,
     ) -> Result<u64, Error> {
         let shop = self.settings.shop.clone();
-        let commit = Commit { shop, operation: Ids.uuid(), session, claim, sightings };
+        let commit = Commit { shop, operation: Ids.uuid(), session, claim, sightings, stock: None };
         match self.parts.state.commit(commit.clone()).await {
             // The reply may have been lost: the same operation is read back, not taken twice.
             Err(state::Error::Unavailable(_)) => Ok(self.parts.state.commit(commit).await?),

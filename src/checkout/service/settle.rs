@@ -54,10 +54,10 @@ const LOOK: Duration = Duration::from_secs(5);
 const SLOW_LOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(10));
 
 /// An unpaid order is taken for declined after this long.
-const PENDING_LIFE: Duration = Duration::from_secs(120);
+const PENDING_LIFE: Duration = Duration::from_mins(2);
 
 /// How long a shop keeps an unpaid order, by default: then one with traces of a payment waits for a person.
-const HOLD: Duration = Duration::from_mins(60);
+const HOLD: Duration = Duration::from_hours(1);
 
 /// What a look found.
 pub(super) struct Found(Vec<FoundOrder>);

@@ -13,6 +13,9 @@
 //! | `…:review` | sorted set | sessions that a person has to look at, by last change |
 //! | `…:seen:ORDER` | text | the session that an order of the shop was seen with |
 //! | `…:seen_of:ID` | hash | the orders seen of a session: `first:ORDER` and `last:ORDER`; `adopted` names its own |
+//! | `…:k:STOCK` | JSON | a shelf of the stock: who holds and buys, counts ([`crate::stock::Shelf`]) |
+//! | `…:shelves` | set | the stock ids that have a shelf |
+//! | `…:stock` | number | the sequence of what happens to the stock |
 //! | `…:fences`, `…:turns` | number | the last fence, the last turn |
 //! | `…:epoch`, `…:replid`, `…:quarantine` | number, text, number | how often newest writes may have been lost; the server written to; until when no order is placed |
 
@@ -88,6 +91,18 @@ impl Keys {
 
     pub(super) fn seen_of(&self, id: &SessionId) -> String {
         self.name(&format!("seen_of:{id}"))
+    }
+
+    pub(super) fn shelf(&self, stock: &str) -> String {
+        self.name(&format!("k:{stock}"))
+    }
+
+    pub(super) fn shelves(&self) -> String {
+        self.name("shelves")
+    }
+
+    pub(super) fn stock_sequence(&self) -> String {
+        self.name("stock")
     }
 
     pub(super) fn fences(&self) -> String {

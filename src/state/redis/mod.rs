@@ -19,6 +19,7 @@ mod keys;
 mod link;
 mod records;
 mod script;
+mod stock;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -45,6 +46,7 @@ use crate::{
     },
     clock::{Clock, Ids},
     idempotency::{Answer, Claim, Decision},
+    stock::{Reading, Reserve, Reserved, Shelves, StockId, Units},
 };
 
 pub use self::{checks::OpenError, records::Archive};
@@ -442,9 +444,16 @@ impl State for Redis {
             keys.replid(),
             keys.quarantine(),
             keys.review(),
+            keys.owners(),
+            keys.stock_sequence(),
+            keys.shelves(),
         ];
         let mut names = names.to_vec();
         let mut arguments = self.commit_arguments(&commit)?;
+        let stock =
+            commit.stock.as_ref().map(|step| stock::in_commit(step, &keys, &self.owner)).transpose()?;
+        let (shelves, told) = stock.unwrap_or_default();
+        arguments.extend([commit.sightings.len().to_string().into_bytes(), told]);
         for seen in &commit.sightings {
             names.extend([keys.seen(&seen.shop_order), keys.seen_of(&seen.session)]);
             let body = serde_json::to_vec(seen);
@@ -455,6 +464,7 @@ impl State for Redis {
                 body.map_err(|error| Error::Unreadable(format!("a sighting: {error}")))?,
             ]);
         }
+        names.extend(shelves);
         let rests_on_it = !commit.sightings.is_empty()
             || matches!(commit.claim, ClaimEnd::Attach(..))
             || matches!(commit.session, Some((_, Expect::Attempt(_))));
@@ -472,6 +482,7 @@ impl State for Redis {
             "order_taken" => {
                 Err(Error::OrderTaken { shop_order: String::from_utf8_lossy(&rest).into_owned() })
             }
+            "not_admitted" => Err(Error::NotAdmitted),
             "quarantine" => Err(Error::Quarantine { retry_after_secs: number(&rest)?.max(1) }),
             other => Err(strange(other)),
         }
@@ -490,6 +501,22 @@ impl State for Redis {
     async fn end_turn(&self, shop: &ShopId, id: &SessionId, turn: SharedTurn) -> Result<(), Error> {
         let names = [self.keys(shop).turn(id)];
         self.run(&script::END_TURN, &names, &[turn.0.to_string().into_bytes()]).await.map(drop)
+    }
+
+    async fn reserve(&self, shop: &ShopId, wish: Reserve) -> Result<Reserved, Error> {
+        self.reserve_units(shop, &wish).await
+    }
+
+    async fn observe(&self, shop: &ShopId, readings: Vec<Reading>) -> Result<u64, Error> {
+        self.shelve(shop, &readings, None).await
+    }
+
+    async fn give_back(&self, shop: &ShopId, session: &SessionId, units: Vec<Units>) -> Result<(), Error> {
+        self.shelve(shop, &[], Some((session, &units))).await.map(drop)
+    }
+
+    async fn shelves(&self, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error> {
+        self.read_shelves(shop, of).await
     }
 
     async fn beat(&self) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::stock;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value, aio::ConnectionLike};
 
 /// A script with its prelude and digest.
@@ -12,7 +13,12 @@ pub(super) struct Script {
 
 impl Script {
     fn new(body: &str) -> Self {
-        let text = format!("{}\n{body}", include_str!("lua/prelude.lua"));
+        let shelves = if body.contains("load_shelves(") {
+            format!("{}{}\n", stock::figures(), include_str!("lua/stock.lua"))
+        } else {
+            String::new()
+        };
+        let text = format!("{}\n{shelves}{body}", include_str!("lua/prelude.lua"));
         let digest = redis::Script::new(&text).get_hash().to_owned();
         Self { text, digest }
     }
@@ -52,4 +58,6 @@ scripts! {
     END_TURN = "lua/end_turn.lua",
     BEAT = "lua/beat.lua",
     SWEEP = "lua/sweep.lua",
+    RESERVE = "lua/reserve.lua",
+    SHELVE = "lua/shelve.lua",
 }

@@ -11,12 +11,15 @@
 //! | `claims` | scope | fingerprint, fence, state, session, attempt, answer, `keep_until` | `claim`, `commit`, `sweep` |
 //! | `sessions` | shop, id | version, status, `expires_at`, open attempt, review, epoch, JSON | `commit`, `sweep` |
 //! | `sightings` | shop, shop order | session, whether it is its order, first and last sight as JSON | `commit`, `sweep` |
+//! | `shelves` | shop, stock id | who holds and buys, counts, as JSON | `reserve`, `observe`, `give_back`, `commit` |
+//! | `sequences` | shop | the last number of its stock sequence | the same |
 //! | `operations` | id | session version: finds out whether a step was taken | `commit`, `sweep` |
 //! | `installation` | name | the fingerprint secret; the epoch; the latest time | the first start; a start after a restore; `sweep` |
 
 mod records;
 mod schema;
 mod steps;
+mod stock;
 mod writer;
 
 use std::{
@@ -41,6 +44,7 @@ use crate::{
     },
     clock::Clock,
     idempotency::Decision,
+    stock::{Reading, Reserve, Reserved, Shelves, StockId, Units},
 };
 
 /// Why the data folder cannot be used.
@@ -192,6 +196,23 @@ impl State for Sqlite {
 
     fn lease(&self) -> Option<Duration> {
         None
+    }
+
+    async fn reserve(&self, shop: &ShopId, wish: Reserve) -> Result<Reserved, Error> {
+        self.writer.reserve(shop.clone(), wish).await
+    }
+
+    async fn observe(&self, shop: &ShopId, readings: Vec<Reading>) -> Result<u64, Error> {
+        self.writer.observe(shop.clone(), readings).await
+    }
+
+    async fn give_back(&self, shop: &ShopId, session: &SessionId, units: Vec<Units>) -> Result<(), Error> {
+        self.writer.give_back(shop.clone(), session.clone(), units).await
+    }
+
+    async fn shelves(&self, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error> {
+        let (shop, of) = (shop.clone(), of.map(<[StockId]>::to_vec));
+        self.read(move |connection| stock::read(connection, &shop, of.as_deref())).await
     }
 
     async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error> {

@@ -9,7 +9,7 @@ use super::OpenError;
 use crate::clock::Ids;
 
 /// One step each; never changed once released, only added to.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE installation (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
     CREATE TABLE claims (
@@ -59,6 +59,15 @@ const MIGRATIONS: [&str; 2] = [
     CREATE INDEX sightings_session ON sightings (shop, session);
     CREATE UNIQUE INDEX sightings_adopted ON sightings (shop, session) WHERE adopted = 1;
     INSERT INTO installation (name, value) VALUES ('epoch', CAST('0' AS BLOB));
+",
+    "
+    CREATE TABLE shelves (
+        shop TEXT NOT NULL,
+        stock TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (shop, stock)
+    ) STRICT;
+    CREATE TABLE sequences (shop TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
 ",
 ];
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
-use super::{super::Retention, OpenError, load, unavailable};
+use super::{super::Retention, OpenError, load, stock, unavailable};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
@@ -96,7 +96,7 @@ pub(super) fn commit(
     connection: &Connection,
     commit: Commit,
     retention: Retention,
-    now: DateTime<Utc>,
+    (now, boot): (DateTime<Utc>, &str),
 ) -> Result<u64, Error> {
     let taken: Option<i64> = connection
         .prepare_cached("SELECT version FROM operations WHERE id = ?1")
@@ -117,6 +117,9 @@ pub(super) fn commit(
     }
     let keep_until = (now + retention.answers).max(lives_until.unwrap_or(now));
     end_claim(connection, commit.claim, keep_until)?;
+    if let Some(step) = &commit.stock {
+        stock::step(connection, stock::Desk { shop: &commit.shop, now, boot }, step)?;
+    }
     connection
         .prepare_cached("INSERT INTO operations (id, version, at) VALUES (?1, ?2, ?3)")
         .and_then(|mut statement| {

@@ -6,56 +6,47 @@
 use std::sync::{Arc, mpsc};
 
 use chrono::{DateTime, Utc};
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use tokio::sync::oneshot;
 
-use super::{super::Retention, steps, unavailable};
+use super::{
+    super::Retention,
+    steps,
+    stock::{self, Desk},
+    unavailable,
+};
 use crate::{
-    checkout::state::{Commit, Error, NewClaim},
-    clock::Clock,
+    checkout::{
+        ids::{SessionId, ShopId},
+        state::{Commit, Error, NewClaim},
+    },
+    clock::{Clock, Ids},
     idempotency::Decision,
+    stock::{Reading, Reserve, Reserved, Units},
 };
 
 /// Most steps in one group: bounds how long the first of them waits.
 const MOST_IN_GROUP: usize = 256;
 
-type Reply<T> = oneshot::Sender<Result<T, Error>>;
-
-enum Step {
-    Claim(Box<NewClaim>, Reply<Decision>),
-    Commit(Box<Commit>, Reply<u64>),
-    Sweep(DateTime<Utc>, Reply<()>),
-    /// Nothing but a commit: shows that the thread lives and the disk takes writes.
-    Ping(Reply<()>),
+/// What every step works with.
+struct Desktop {
+    retention: Retention,
+    clock: Arc<dyn Clock>,
+    /// This start of the program.
+    boot: String,
 }
 
-/// A step's result on its way to whoever waits, sent after the group's commit.
-enum Done {
-    Claim(Result<Decision, Error>, Reply<Decision>),
-    Commit(Result<u64, Error>, Reply<u64>),
-    Nothing(Result<(), Error>, Reply<()>),
-}
-
-impl Done {
-    fn send(self) {
-        // Whoever asked may be gone; the step stands all the same.
-        match self {
-            Self::Claim(result, reply) => drop(reply.send(result)),
-            Self::Commit(result, reply) => drop(reply.send(result)),
-            Self::Nothing(result, reply) => drop(reply.send(result)),
-        }
-    }
-
-    /// The group's commit failed: nothing of it stands.
-    fn fail(self) {
-        let gone = || Error::Unavailable("the group of steps could not be committed".into());
-        match self {
-            Self::Claim(_, reply) => drop(reply.send(Err(gone()))),
-            Self::Commit(_, reply) => drop(reply.send(Err(gone()))),
-            Self::Nothing(_, reply) => drop(reply.send(Err(gone()))),
-        }
+impl Desktop {
+    fn of<'a>(&'a self, shop: &'a ShopId) -> Desk<'a> {
+        Desk { shop, now: self.clock.now(), boot: &self.boot }
     }
 }
+
+/// A step: runs inside the group's transaction.
+type Step = Box<dyn FnOnce(&mut Transaction<'_>, &Desktop) -> Reply + Send>;
+
+/// Sends a step's result to whoever waits; told whether the group was committed.
+type Reply = Box<dyn FnOnce(bool) + Send>;
 
 /// The way to the writer thread. Dropping it ends the thread after what waits.
 pub(super) struct Writer {
@@ -69,80 +60,103 @@ impl Writer {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let (queue, steps) = mpsc::sync_channel(1024);
+        let desktop = Desktop { retention, clock, boot: Ids.uuid() };
         std::thread::Builder::new()
             .name("state-writer".into())
-            .spawn(move || write(connection, retention, &*clock, &steps))?;
+            .spawn(move || write(connection, &desktop, &steps))?;
         Ok(Self { queue })
     }
 
     pub(super) async fn claim(&self, new: NewClaim) -> Result<Decision, Error> {
-        self.ask(|reply| Step::Claim(Box::new(new), reply)).await
+        self.ask(move |connection, desktop| steps::claim(connection, &new, desktop.clock.now())).await
     }
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<u64, Error> {
-        self.ask(|reply| Step::Commit(Box::new(commit), reply)).await
+        self.ask(move |connection, desktop| {
+            let now = desktop.clock.now();
+            steps::commit(connection, commit, desktop.retention, (now, &desktop.boot))
+        })
+        .await
+    }
+
+    pub(super) async fn reserve(&self, shop: ShopId, wish: Reserve) -> Result<Reserved, Error> {
+        self.ask(move |connection, desktop| stock::reserve(connection, desktop.of(&shop), &wish)).await
+    }
+
+    pub(super) async fn observe(&self, shop: ShopId, readings: Vec<Reading>) -> Result<u64, Error> {
+        self.ask(move |connection, desktop| stock::observe(connection, desktop.of(&shop), &readings)).await
+    }
+
+    pub(super) async fn give_back(
+        &self,
+        shop: ShopId,
+        session: SessionId,
+        units: Vec<Units>,
+    ) -> Result<(), Error> {
+        self.ask(move |connection, desktop| {
+            stock::give_back(connection, desktop.of(&shop), session.as_str(), &units)
+        })
+        .await
     }
 
     pub(super) async fn sweep(&self, now: DateTime<Utc>) -> Result<(), Error> {
-        self.ask(|reply| Step::Sweep(now, reply)).await
+        self.ask(move |connection, desktop| steps::sweep(connection, desktop.retention, now)).await
     }
 
+    /// Nothing but a commit: shows that the thread lives and the disk takes writes.
     pub(super) async fn ping(&self) -> Result<(), Error> {
-        self.ask(Step::Ping).await
+        self.ask(|connection, _| steps::touch(connection)).await
     }
 
-    async fn ask<T>(&self, step: impl FnOnce(Reply<T>) -> Step) -> Result<T, Error> {
+    async fn ask<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&Connection, &Desktop) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
+        let step: Step = Box::new(move |transaction, desktop| {
+            let result = alone(transaction, |connection| step(connection, desktop));
+            Box::new(move |committed| {
+                // The group's commit failed: nothing of it stands.
+                let gone = || Error::Unavailable("the group of steps could not be committed".into());
+                // Whoever asked may be gone; the step stands all the same.
+                drop(reply.send(if committed { result } else { Err(gone()) }));
+            })
+        });
         // A full queue means that the disk cannot follow: refuse rather than pile up.
-        self.queue
-            .try_send(step(reply))
-            .map_err(|_| Error::Unavailable("the state writer is behind".into()))?;
+        self.queue.try_send(step).map_err(|_| Error::Unavailable("the state writer is behind".into()))?;
         answer.await.map_err(|_| Error::Unavailable("the state writer has ended".into()))?
     }
 }
 
-fn write(mut connection: Connection, retention: Retention, clock: &dyn Clock, steps: &mpsc::Receiver<Step>) {
+fn write(mut connection: Connection, desktop: &Desktop, steps: &mpsc::Receiver<Step>) {
     while let Ok(first) = steps.recv() {
         let group = std::iter::once(first).chain(steps.try_iter().take(MOST_IN_GROUP - 1));
-        let mut done = Vec::new();
-        let committed = commit_group(&mut connection, retention, clock, group, &mut done);
+        let mut replies = Vec::new();
+        let committed = commit_group(&mut connection, desktop, group, &mut replies);
         if let Err(error) = &committed {
             tracing::error!(%error, "a group of state steps could not be committed");
         }
-        for step in done {
-            if committed.is_ok() { step.send() } else { step.fail() }
+        for reply in replies {
+            reply(committed.is_ok());
         }
     }
 }
 
 fn commit_group(
     connection: &mut Connection,
-    retention: Retention,
-    clock: &dyn Clock,
+    desktop: &Desktop,
     group: impl Iterator<Item = Step>,
-    done: &mut Vec<Done>,
+    replies: &mut Vec<Reply>,
 ) -> rusqlite::Result<()> {
     let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     for step in group {
-        done.push(match step {
-            Step::Claim(new, reply) => {
-                Done::Claim(alone(&mut transaction, |c| steps::claim(c, &new, clock.now())), reply)
-            }
-            Step::Commit(commit, reply) => Done::Commit(
-                alone(&mut transaction, |c| steps::commit(c, *commit, retention, clock.now())),
-                reply,
-            ),
-            Step::Sweep(now, reply) => {
-                Done::Nothing(alone(&mut transaction, |c| steps::sweep(c, retention, now)), reply)
-            }
-            Step::Ping(reply) => Done::Nothing(alone(&mut transaction, steps::touch), reply),
-        });
+        replies.push(step(&mut transaction, desktop));
     }
     transaction.commit()
 }
 
 fn alone<T>(
-    transaction: &mut rusqlite::Transaction<'_>,
+    transaction: &mut Transaction<'_>,
     step: impl FnOnce(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let savepoint = transaction.savepoint().map_err(unavailable)?;

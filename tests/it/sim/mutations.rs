@@ -146,7 +146,8 @@ async fn owners_of_one_key(mut world: World) -> usize {
     let second = claim(1).await;
     world.processes[0].life.turn(Phase::Running);
     let (shop, operation, claim_end) = (shop.clone(), "late".to_owned(), ClaimEnd::Release(first));
-    let late = Commit { shop, operation, session: None, claim: claim_end, sightings: Vec::new() };
+    let late =
+        Commit { shop, operation, session: None, claim: claim_end, sightings: Vec::new(), stock: None };
     drop(world.processes[0].state.commit(late).await);
     usize::from(second.is_some()) + usize::from(claim(2).await.is_some())
 }

@@ -104,7 +104,7 @@ async fn commit(
     claim: ClaimEnd,
 ) -> Result<u64, Error> {
     let (shop, operation) = (ShopId::new("flower"), Ids.uuid());
-    state.commit(Commit { shop, operation, session, claim, sightings: Vec::new() }).await
+    state.commit(Commit { shop, operation, session, claim, sightings: Vec::new(), stock: None }).await
 }
 
 fn answer(text: &str) -> Answer {
@@ -186,6 +186,7 @@ async fn one_step_is_taken_as_a_whole_and_once(backend: &impl Backend) {
         session: Some((session.clone(), Expect::New)),
         claim: ClaimEnd::Keep,
         sightings: Vec::new(),
+        stock: None,
     };
     assert_eq!(state.commit(step.clone()).await.unwrap(), 1);
     assert_eq!(state.commit(step).await.unwrap(), 1, "a lost reply is read back, not taken twice");
@@ -282,7 +283,7 @@ async fn see(
 ) -> Result<u64, Error> {
     let (shop, operation) = (ShopId::new("flower"), Ids.uuid());
     let session = session.map(|(session, expect)| (session.clone(), expect));
-    state.commit(Commit { shop, operation, session, claim: ClaimEnd::Keep, sightings }).await
+    state.commit(Commit { shop, operation, session, claim: ClaimEnd::Keep, sightings, stock: None }).await
 }
 
 async fn orders_that_were_seen_are_kept_once_each(backend: &impl Backend) {

@@ -22,12 +22,13 @@ use tillgate::{
     },
     clock::Clock,
     idempotency::{Claim, Decision, Scope},
+    stock::{Reading, Reserve, Reserved, Shelves, StockId, Units},
 };
 use tokio::time::Instant;
 
 use super::{
     super::schedule::{Life, OUTCOME_WRITTEN, P_WRITTEN, Scheduler, Who},
-    ANSWERS, Claimed, Inner, Memory, Placing, Row, SESSIONS, key, read,
+    ANSWERS, Claimed, Inner, Memory, Placing, Row, SESSIONS, key, read, stock,
 };
 
 /// The memory as one process sees it.
@@ -168,6 +169,11 @@ impl Handle {
         let is_held = scope.is_some_and(|scope| held(&inner, scope, fence, free));
         if fence.is_some() && !is_held {
             return Err(Error::ClaimLost);
+        }
+        if let Some(step) = &commit.stock {
+            self.memory.stock_step(&mut inner, (&commit.shop, self.owner), |shelves, moment| {
+                stock::step(shelves, moment, step)
+            })?;
         }
         let lives_until = commit.session.as_ref().map(|(session, _)| session.expires_at);
         if let Some(scope) = scope.filter(|_| is_held) {
@@ -314,6 +320,39 @@ impl State for Handle {
             inner.turns.remove(&name);
         }
         Ok(())
+    }
+
+    async fn reserve(&self, shop: &ShopId, wish: Reserve) -> Result<Reserved, Error> {
+        self.pass().await;
+        let of = (shop, self.owner);
+        self.memory.stock_step(&mut self.memory.inner(), of, |shelves, moment| {
+            Ok(tillgate::stock::reserve(shelves, &wish, moment))
+        })
+    }
+
+    async fn observe(&self, shop: &ShopId, readings: Vec<Reading>) -> Result<u64, Error> {
+        self.pass().await;
+        let of = (shop, self.owner);
+        self.memory.stock_step(&mut self.memory.inner(), of, |shelves, moment| {
+            tillgate::stock::observe(shelves, &readings, moment);
+            Ok(*moment.sequence)
+        })
+    }
+
+    async fn give_back(&self, shop: &ShopId, session: &SessionId, units: Vec<Units>) -> Result<(), Error> {
+        self.pass().await;
+        let of = (shop, self.owner);
+        self.memory.stock_step(&mut self.memory.inner(), of, |shelves, _| {
+            tillgate::stock::release(shelves, session.as_str(), &units);
+            Ok(())
+        })
+    }
+
+    async fn shelves(&self, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error> {
+        self.pass().await;
+        let mut shelves = self.memory.stock(shop.as_str()).shelves;
+        shelves.retain(|id, _| of.is_none_or(|of| of.contains(id)));
+        Ok(shelves)
     }
 
     async fn beat(&self) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! A [`Guards`] field that is off takes one rule away: then some run must go wrong (`mutations`).
 
 mod handle;
+mod stock;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -112,6 +113,7 @@ struct Inner {
     turns: BTreeMap<String, (u64, u64)>,
     owners: BTreeMap<u64, Option<Instant>>,
     placings: Vec<Placing>,
+    stock: BTreeMap<String, stock::Stock>,
     /// Orders that were seen, by shop and order.
     seen: BTreeMap<(String, String), SeenOrder>,
     next: u64,
