@@ -12,7 +12,7 @@ use super::{
     ids::ProductId,
     session::Cart,
 };
-use crate::money::Currency;
+use crate::{money::Currency, stock::Reading};
 
 /// What a call that failed may have done at the shop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,6 +273,16 @@ pub enum FoundState {
     Unclear,
 }
 
+/// What the shop says of a product's stock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductStock {
+    /// The product or variation.
+    pub product: ProductId,
+    /// What it is counted under, with what is there of it; mostly one. Empty: its stock is not managed, or it may be
+    /// ordered back, so nothing limits it.
+    pub counted: Vec<Reading>,
+}
+
 /// What a shop can do beyond the necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
@@ -311,6 +321,10 @@ pub trait Store: Send + Sync {
 
     /// Looks for orders with a correlation id. Only with [`Abilities::finds_orders`].
     async fn find_orders(&self, search: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error>;
+
+    /// Reads the stock of products, in the order asked; one that the shop does not know is left out. `from` is noted on
+    /// the readings: the shop's stock sequence when this was called (1 call for up to 100 products).
+    async fn stock(&self, products: &[ProductId], from: u64) -> Result<Vec<ProductStock>, Error>;
 
     /// Empties a cart: nothing can be bought with it any more.
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error>;

@@ -170,7 +170,7 @@ mod tests {
         pace.hurry(&id);
         assert!(pace.is_due(&id), "never looked for: at once");
         pace.seen(&id, 1, false);
-        pace.looked(&id, Duration::from_secs(600));
+        pace.looked(&id, Duration::from_mins(10));
         pace.hurry(&id);
         pace.hurry(&id);
         assert_eq!(until_due((&pace, &clock), &id), 2);

@@ -161,12 +161,11 @@ impl Redis {
 
     pub(super) async fn read_shelves(&self, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error> {
         let keys = self.keys(shop);
-        let ids: Vec<StockId> = match of {
-            Some(ids) => ids.to_vec(),
-            None => {
-                let all: Vec<String> = self.query(redis::cmd("SMEMBERS").arg(keys.shelves())).await?;
-                all.into_iter().map(StockId::new).collect()
-            }
+        let ids: Vec<StockId> = if let Some(ids) = of {
+            ids.to_vec()
+        } else {
+            let all: Vec<String> = self.query(redis::cmd("SMEMBERS").arg(keys.shelves())).await?;
+            all.into_iter().map(StockId::new).collect()
         };
         if ids.is_empty() {
             return Ok(BTreeMap::new());

@@ -68,26 +68,23 @@ pub(super) fn step(connection: &Connection, desk: Desk<'_>, step: &StockStep) ->
 
 /// Reads shelves: of these ids, or all.
 pub(super) fn read(connection: &Connection, shop: &ShopId, of: Option<&[StockId]>) -> Result<Shelves, Error> {
-    match of {
-        Some(ids) => ids
+    if let Some(ids) = of {
+        return ids
             .iter()
             .filter_map(|id| Some((id.clone(), load(connection, shop, id).transpose()?)))
-            .map(|(id, shelf)| Ok((id, shelf?)))
-            .collect(),
-        None => {
-            let mut statement = connection
-                .prepare_cached("SELECT stock, body FROM shelves WHERE shop = ?1")
-                .map_err(unavailable)?;
-            let rows = statement
-                .query_map(params![shop.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-                .map_err(unavailable)?;
-            rows.map(|row| {
-                let (id, body): (String, String) = row.map_err(unavailable)?;
-                Ok((StockId::new(id), decoded(&body)?))
-            })
-            .collect()
-        }
+            .map(|(id, found)| Ok((id, found?)))
+            .collect();
     }
+    let mut statement =
+        connection.prepare_cached("SELECT stock, body FROM shelves WHERE shop = ?1").map_err(unavailable)?;
+    let rows = statement
+        .query_map(params![shop.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(unavailable)?;
+    rows.map(|row| {
+        let (id, body): (String, String) = row.map_err(unavailable)?;
+        Ok((StockId::new(id), decoded(&body)?))
+    })
+    .collect()
 }
 
 fn load(connection: &Connection, shop: &ShopId, id: &StockId) -> Result<Option<stock::Shelf>, Error> {

@@ -56,10 +56,11 @@ use self::{
 use crate::{
     checkout::{
         cart::{CartHandle, CartPlan, CartView},
+        ids::ProductId,
         session::Cart,
         store::{
             Abilities, Checked, Effect, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, RefusedOrder, Resolved, Store,
+            Placement, ProductStock, RefusedOrder, Resolved, Store,
         },
     },
     money::Currency,
@@ -355,6 +356,11 @@ impl Store for WooStore {
             });
         };
         orders::find(admin, self.reads(), self.currency, search).await
+    }
+
+    async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
+        // Nothing limits it.
+        Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
     }
 
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {

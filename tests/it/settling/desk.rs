@@ -20,7 +20,7 @@ use tillgate::{
         state::{Records as _, SeenOrder},
         store::{
             Abilities, Checked, Error, FoundOrder, FoundState, OrderSearch, OrderView, PlaceOrder,
-            PlacedOrder, Placement, Resolved, Store,
+            PlacedOrder, Placement, ProductStock, Resolved, Store,
         },
     },
     clock::{Clock, ManualClock},
@@ -161,6 +161,11 @@ impl Store for Shop {
             inner.orders.iter().chain(hidden).cloned().collect()
         })
     }
+    async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
+        // Nothing limits it.
+        Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    }
+
     async fn empty(&self, _: &CartHandle) -> Result<(), Error> {
         self.ask("empty", |inner| inner.emptied = true)
     }

@@ -14,10 +14,11 @@ use tillgate::{
         session::Cart,
         store::{
             Abilities, Checked, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, Resolved, Store,
+            Placement, ProductStock, Resolved, Store,
         },
     },
     money::Currency,
+    stock::{Reading, Source, StockId, Upper},
 };
 use tokio::time::Instant;
 
@@ -156,6 +157,28 @@ impl Store for Client {
         self.call(DEADLINES.0, async move {
             tokio::time::sleep(WORK).await;
             Ok(shop.find(&corr, &email, thorough))
+        })
+        .await
+    }
+
+    async fn stock(&self, products: &[ProductId], from: u64) -> Result<Vec<ProductStock>, Error> {
+        let (shop, products) = (Arc::clone(&self.shop), products.to_vec());
+        self.call(DEADLINES.0, async move {
+            tokio::time::sleep(WORK).await;
+            let books = shop.books();
+            let of = |product: ProductId| {
+                let number = books.stock.get(product.as_str()).copied();
+                let reading = |number| Reading {
+                    stock: StockId::new(product.as_str()),
+                    upper: Upper::Number(number),
+                    lower: Some(number),
+                    takes_off_pending: false,
+                    source: Source::WcV3,
+                    from,
+                };
+                ProductStock { counted: number.map(reading).into_iter().collect(), product }
+            };
+            Ok(products.into_iter().map(of).collect())
         })
         .await
     }

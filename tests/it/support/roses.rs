@@ -23,7 +23,7 @@ use tillgate::{
         state::State,
         store::{
             Abilities, Checked, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, Resolved, Store,
+            Placement, ProductStock, Resolved, Store,
         },
     },
     clock::Clock,
@@ -162,6 +162,11 @@ impl Store for Roses {
     async fn find_orders(&self, _: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error> {
         Ok(vec![])
     }
+    async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
+        // Nothing limits it.
+        Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    }
+
     async fn empty(&self, _: &CartHandle) -> Result<(), Error> {
         Ok(())
     }
