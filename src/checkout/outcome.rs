@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{problem::Problem, session::Session};
-use crate::idempotency::Answer;
+use super::{
+    problem::{Kind, Problem},
+    session::Session,
+};
+use crate::{idempotency::Answer, stock::Shortage};
 
 /// What came of a call.
 #[derive(Debug, Clone)]
@@ -38,6 +41,18 @@ pub enum Outcome {
         /// The handler as sent.
         handler: String,
     },
+}
+
+impl Outcome {
+    /// Seconds after which the same may go better: others hold what was wanted.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> Option<u64> {
+        let (Self::Created(session) | Self::Session(session)) = self else { return None };
+        session.problems.iter().find_map(|problem| match problem.kind {
+            Kind::Short { reason: Shortage::Held { retry_secs }, .. } => Some(retry_secs),
+            _ => None,
+        })
+    }
 }
 
 /// The operation that is answered.

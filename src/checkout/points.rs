@@ -39,6 +39,8 @@ points! {
     Turn = "turn",
     /// The session was read again within the turn.
     Reread = "reread",
+    /// The gate is passed: units are held, and the order may go beside those that run.
+    Gate = "gate",
     /// The shop was asked once more, and nothing had changed.
     Checked = "checked",
     /// Before *placing* is stored.

@@ -9,6 +9,7 @@ use super::{
     cart::{AddressField, CodeReason, ItemReason},
     ids::LineId,
 };
+use crate::stock::Shortage;
 
 /// A problem and where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,13 @@ pub enum Kind {
         item: String,
         /// Why.
         reason: ItemReason,
+    },
+    /// Too little of an item is left, or free; the shop was not asked for it. Asking again later may help.
+    Short {
+        /// The item as the caller sent it.
+        item: String,
+        /// Why.
+        reason: Shortage,
     },
     /// The shop changed the quantity by its own rules; the line shows the new one.
     QuantityAdjusted {
@@ -130,6 +138,7 @@ impl Kind {
         match self {
             Self::NoLines
             | Self::Item { .. }
+            | Self::Short { .. }
             | Self::MissingEmail
             | Self::MissingAddress
             | Self::MissingAddressPart(_)
@@ -159,6 +168,8 @@ impl Kind {
     #[must_use]
     pub const fn blocks(&self) -> bool {
         match self {
+            // Enough are there, others have them in hand: as it is, it can be tried again.
+            Self::Short { reason, .. } => !matches!(reason, Shortage::Held { .. }),
             Self::NoLines
             | Self::Item { .. }
             | Self::MissingEmail

@@ -14,7 +14,7 @@ use super::{
     ids::{CallerId, LineId, ProductId, SessionId, ShopId},
     problem::Problem,
 };
-use crate::money::Currency;
+use crate::{money::Currency, stock::Units};
 
 /// The number of the stored shape; a newer one than this is refused, an older one is upgraded on reading.
 pub const FORMAT: u32 = 1;
@@ -87,6 +87,9 @@ pub struct Session {
     pub attempt: Option<Attempt>,
     /// Attempts that are over.
     pub closed_attempts: Vec<ClosedAttempt>,
+    /// Units that may still be held for it at the shelves of the shop's stock; given back when it ends.
+    #[serde(default)]
+    pub held: Vec<Units>,
     /// The order. Written once.
     pub order: Option<Order>,
     /// Where only the buyer can go on ([`Status::Escalated`]): the shop's pay or redirect page.
@@ -421,6 +424,12 @@ pub struct Attempt {
     /// Which of the session's carts it buys with.
     #[serde(default)]
     pub generation: u32,
+    /// The units that are pinned for it.
+    #[serde(default)]
+    pub units: Vec<Units>,
+    /// Whether no `POST` of it can run any more, whatever came of it: nobody has to wait for it at the gate.
+    #[serde(default)]
+    pub is_over: bool,
 }
 
 /// Whether a `POST` has left its process.
@@ -446,6 +455,12 @@ pub struct ClosedAttempt {
     pub shop_order: Option<String>,
     /// When it was over; the next one keeps its distance.
     pub closed_at: DateTime<Utc>,
+    /// The units that were pinned for it.
+    #[serde(default)]
+    pub units: Vec<Units>,
+    /// Whether the shop goes on keeping them for the order that it left unpaid.
+    #[serde(default)]
+    pub shop_keeps_units: bool,
 }
 
 /// What came of an attempt.

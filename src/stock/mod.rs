@@ -147,7 +147,8 @@ pub enum Reserved {
 }
 
 /// Why units are not to be had. Each is true when it is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shortage {
     /// None is left.
     SoldOut,

@@ -109,6 +109,7 @@ impl Service {
             correlation_id: Ids.public("tg"),
             attempt: None,
             closed_attempts: Vec::new(),
+            held: Vec::new(),
             order: None,
             pay_url: None,
             continue_token: Ids.public("go"),

@@ -283,9 +283,18 @@ impl Service {
     /// Closes the open attempt.
     pub(super) fn end_attempt(&self, session: &mut Session, end: AttemptEnd, shop_order: Option<String>) {
         let closed_at = self.parts.clock.now();
-        if let Some(Attempt { number, .. }) = session.attempt.take() {
+        if let Some(Attempt { number, units, .. }) = session.attempt.take() {
             session.tell(closed_at, format!("attempt {number}: {}", end.name()));
-            session.closed_attempts.push(ClosedAttempt { number, end, shop_order, closed_at });
+            let stays = matches!(end, AttemptEnd::Declined | AttemptEnd::Escalated);
+            session.held = if stays { units.clone() } else { Vec::new() };
+            session.closed_attempts.push(ClosedAttempt {
+                number,
+                end,
+                shop_order,
+                closed_at,
+                units,
+                shop_keeps_units: false,
+            });
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     Call, Entered, Entry, Service, Verdict,
     payment::{Payment, Unpayable},
     settle::SKEW,
+    stock::{Gate, Wanted},
     unpaid::Unpaid,
 };
 use crate::{
@@ -38,6 +39,17 @@ const SELF_FENCE: Duration = Duration::from_secs(2);
 
 /// Nor is anything sent by a process whose lease is shorter than this.
 const LEASE_MARGIN: Duration = Duration::from_secs(4);
+
+/// How often an order that cannot go beside another passes the gate anew.
+const MOST_TRIES: u32 = 5;
+
+/// What a completion brings through the gate.
+struct Behind<'a> {
+    wanted: &'a Wanted,
+    /// Where readings of the stock begin.
+    mark: u64,
+    billing: Option<&'a Address>,
+}
 
 /// What has to be done after the turn was given up: the one `POST` of an attempt.
 struct Placing {
@@ -119,17 +131,56 @@ impl Service {
         }
         let cart = session.cart.clone().unwrap_or(cart);
         self.keep_distance(&session).await;
-        let billing = completion.instrument.as_ref().and_then(|instrument| instrument.billing.as_ref());
-        let checked_at = match self.last_look(&mut session, &cart, billing).await {
-            Ok(Look::Same(shop_time)) => shop_time,
-            Ok(Look::Completed) => {
-                return answered(Verdict::only(Outcome::Session(Box::new(session))));
+        let wanted = self.wanted(&cart.view).await?;
+        let billing = completion.instrument.as_ref().and_then(|instrument| instrument.billing.clone());
+        let order = order_of(&session, payment, &call.caller);
+        let mut tries = 0;
+        loop {
+            let mark = match self.pass_gate(&session, &wanted).await? {
+                Gate::Open(mark) => mark,
+                Gate::Short(problem) => {
+                    if problem.kind.blocks() {
+                        session.status = Status::Incomplete;
+                    }
+                    session.tell(self.parts.clock.now(), "too little is left: the shop was not asked");
+                    session.problems.push(problem);
+                    return answered(Verdict::write(session, expect));
+                }
+            };
+            self.at(Point::Gate, Some(&session.id)).await;
+            let behind = Behind { wanted: &wanted, mark, billing: billing.as_ref() };
+            let ready = Box::pin(self.behind_gate(call, session.clone(), &cart, order.clone(), behind)).await;
+            if matches!(ready, Ok(Ready::Placing(_))) {
+                return ready;
             }
-            Ok(Look::Moved) => {
+            let alone = matches!(ready, Err(Error::State(state::Error::NotAdmitted)));
+            if alone && tries < MOST_TRIES {
+                tries += 1;
+                continue;
+            }
+            self.give_back(&session, &wanted).await;
+            return if alone { Err(Error::Busy) } else { ready };
+        }
+    }
+
+    /// From the gate to *placing*: the last look, and the attempt with its units pinned.
+    async fn behind_gate(
+        &self,
+        call: &Call,
+        mut session: Session,
+        cart: &Cart,
+        mut order: PlaceOrder,
+        behind: Behind<'_>,
+    ) -> Result<Ready, Error> {
+        let answered = |verdict| Ok(Ready::Answered(Box::new(verdict)));
+        let expect = Expect::Version(session.version);
+        let checked_at = match self.last_look(&mut session, cart, behind.billing).await? {
+            Look::Same(shop_time) => shop_time,
+            Look::Completed => return answered(Verdict::only(Outcome::Session(Box::new(session)))),
+            Look::Moved => {
                 session.tell(self.parts.clock.now(), "checked: it has changed, no order");
                 return answered(Verdict::write(session, expect));
             }
-            Err(error) => return Err(error),
         };
         self.at(Point::Checked, Some(&session.id)).await;
         if session.fulfillment_address_missing(&self.settings) {
@@ -137,9 +188,9 @@ impl Service {
             session.status = Status::Incomplete;
             return answered(Verdict::write(session, expect));
         }
-        let order = order_of(&session, payment, &call.caller);
+        order.expected_total = session.cart.as_ref().map(|cart| cart.view.totals.total).unwrap_or_default();
         let stored_at = Instant::now();
-        let session = self.store_placing(call, session, &order, checked_at).await?;
+        let session = self.store_placing(call, session, &order, checked_at, &behind).await?;
         Ok(Ready::Placing(Box::new(Placing { session, order, stored_at })))
     }
 
@@ -266,6 +317,7 @@ impl Service {
         mut session: Session,
         order: &PlaceOrder,
         checked_at: Option<DateTime<Utc>>,
+        behind: &Behind<'_>,
     ) -> Result<Session, Error> {
         let number = u32::try_from(session.closed_attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
         let email = session.cart.as_ref().and_then(|cart| cart.plan.customer.as_ref()?.email.clone());
@@ -293,11 +345,20 @@ impl Service {
             sent: Sent::Unknown,
             baseline: session.unpaid_order(),
             generation: session.generation,
+            units: behind.wanted.units.clone(),
+            is_over: false,
         });
         let attach = ClaimEnd::Attach(call.claim.clone(), number);
+        let view = session.cart.as_ref().map(|cart| &cart.view);
+        let readings = view.map(|view| behind.wanted.readings(view, behind.mark)).unwrap_or_default();
         self.at(Point::BeforeP, Some(&session.id)).await;
-        let version = match self.commit(Some((session.clone(), expect)), attach).await {
+        let version = match self.commit_placing((session.clone(), expect), attach, readings.clone()).await {
             Ok(version) => version,
+            Err(error @ Error::State(state::Error::NotAdmitted)) => {
+                // What the shop said is known from now on; then it goes alone.
+                self.parts.state.observe(&self.settings.shop, readings).await?;
+                return Err(error);
+            }
             Err(error) => {
                 self.take_back(session, call).await;
                 return Err(error);
@@ -424,6 +485,7 @@ fn is_about_the_last_try(kind: &Kind) -> bool {
             | Kind::PriceChanged
             | Kind::OptionChanged
             | Kind::ShopRefused
+            | Kind::Short { .. }
     )
 }
 

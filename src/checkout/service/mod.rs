@@ -13,6 +13,7 @@ mod payment;
 mod read;
 mod resolve;
 mod settle;
+mod stock;
 mod turns;
 mod unpaid;
 
@@ -26,7 +27,7 @@ use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
 pub use self::resolve::{Finding, Resolution};
-use self::{pace::Pace, pause::Pause};
+use self::{pace::Pace, pause::Pause, stock::Counting};
 use super::{
     Error,
     command::{Change, Completion},
@@ -34,7 +35,7 @@ use super::{
     outcome::{Operation, Outcome, RenderContext, Renderer},
     points::{Point, Probe},
     session::{Address, Session, Status},
-    state::{self, ClaimEnd, Commit, Expect, NewClaim, Sighting, State},
+    state::{self, ClaimEnd, Commit, Expect, NewClaim, Sighting, State, StockStep, StockTurn},
     store::Store,
 };
 use crate::{
@@ -42,6 +43,7 @@ use crate::{
     idempotency::{Answer, Claim, Decision, Fingerprint, Key, Scope},
     lane::Lanes,
     money::Currency,
+    stock::Reading,
 };
 
 /// How long between two tries to free a key, at first and at most.
@@ -133,6 +135,8 @@ pub struct Service {
     completing: Mutex<HashMap<SessionId, usize>>,
     /// When attempts are looked for again.
     pace: Pace,
+    /// What is known of the shop's stock.
+    counting: Counting,
 }
 
 /// What one use case comes to: what to answer, and the right to store it.
@@ -161,7 +165,7 @@ impl Service {
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
         let pace = Pace::new(Arc::clone(&parts.clock));
-        Self { settings, parts, completing: Mutex::default(), pace }
+        Self { settings, parts, completing: Mutex::default(), pace, counting: Counting::default() }
     }
 
     /// Claims the key of a write, or says what is known of it. Call it after the checks that need no
@@ -414,7 +418,10 @@ impl Service {
                 return Err(error);
             }
         };
-        let answer = self.parts.renderer.render(&call.render, &verdict.outcome);
+        let mut answer = self.parts.renderer.render(&call.render, &verdict.outcome);
+        if let Some(secs) = verdict.outcome.retry_after_secs() {
+            answer.headers.push(("retry-after".to_owned(), secs.to_string()));
+        }
         let final_answer =
             call.claim.keyed && !matches!(verdict.outcome, Outcome::InProgress(_)) && answer.is_kept();
         let claim = call.claim.clone();
@@ -435,21 +442,14 @@ impl Service {
         let first = self.commit(None, ClaimEnd::Release(claim.clone())).await;
         let Err(Error::State(state::Error::Unavailable(error))) = first else { return };
         tracing::warn!(%error, "a key could not be freed yet");
-        let (state, shop) = (Arc::clone(&self.parts.state), self.settings.shop.clone());
+        let (state, blank) = (Arc::clone(&self.parts.state), self.blank_commit());
         let tasks = self.parts.tasks.clone();
         self.parts.tasks.spawn(async move {
             let mut pause = Pause::new(FREE_AGAIN.0, FREE_AGAIN.1);
             while !tasks.is_closed() {
                 pause.pass().await;
-                let end = ClaimEnd::Release(claim.clone());
-                let commit = Commit {
-                    shop: shop.clone(),
-                    operation: Ids.uuid(),
-                    session: None,
-                    claim: end,
-                    sightings: Vec::new(),
-                    stock: None,
-                };
+                let claim = ClaimEnd::Release(claim.clone());
+                let commit = Commit { operation: Ids.uuid(), claim, ..blank.clone() };
                 if !matches!(state.commit(commit).await, Err(state::Error::Unavailable(_))) {
                     return;
                 }
@@ -461,19 +461,52 @@ impl Service {
         self.commit_with(session, claim, Vec::new()).await
     }
 
+    /// Writes *placing*, and pins the units that it wants.
+    async fn commit_placing(
+        &self,
+        session: (Session, Expect),
+        claim: ClaimEnd,
+        readings: Vec<Reading>,
+    ) -> Result<u64, Error> {
+        let attempt = session.0.attempt.as_ref();
+        let units = attempt.map(|attempt| attempt.units.clone()).unwrap_or_default();
+        let pin = StockStep { session: session.0.id.clone(), units, turn: StockTurn::Pin(readings) };
+        let stock = Some(pin).filter(|pin| !pin.units.is_empty());
+        self.write_down(Commit { session: Some(session), claim, stock, ..self.blank_commit() }).await
+    }
+
     async fn commit_with(
         &self,
         session: Option<(Session, Expect)>,
         claim: ClaimEnd,
         sightings: Vec<Sighting>,
     ) -> Result<u64, Error> {
-        let shop = self.settings.shop.clone();
-        let commit = Commit { shop, operation: Ids.uuid(), session, claim, sightings, stock: None };
-        match self.parts.state.commit(commit.clone()).await {
-            // The reply may have been lost: the same operation is read back, not taken twice.
-            Err(state::Error::Unavailable(_)) => Ok(self.parts.state.commit(commit).await?),
-            other => Ok(other?),
+        let stock = session.as_ref().and_then(|(session, expect)| Self::leaving(session, *expect));
+        self.write_down(Commit { session, claim, sightings, stock, ..self.blank_commit() }).await
+    }
+
+    fn blank_commit(&self) -> Commit {
+        Commit {
+            shop: self.settings.shop.clone(),
+            operation: Ids.uuid(),
+            session: None,
+            claim: ClaimEnd::Keep,
+            sightings: Vec::new(),
+            stock: None,
         }
+    }
+
+    async fn write_down(&self, commit: Commit) -> Result<u64, Error> {
+        let leaves = commit.stock.is_some();
+        let taken = match self.parts.state.commit(commit.clone()).await {
+            // The reply may have been lost: the same operation is read back, not taken twice.
+            Err(state::Error::Unavailable(_)) => self.parts.state.commit(commit).await?,
+            other => other?,
+        };
+        if leaves {
+            self.stock_moved_on();
+        }
+        Ok(taken)
     }
 
     /// Writes a session on its own (expiry, a cart that must not be used again).

@@ -80,6 +80,8 @@ impl Service {
         mut shop_order: Option<String>,
     ) -> Result<Answer, Error> {
         let mut seen = Vec::new();
+        // One that is told with its order was silent: the shop keeps the units for the order (E7).
+        let shop_keeps_units = shop_order.is_some();
         if let Some(order) = &shop_order {
             seen.push(self.seen(&session, order, FoundState::Pending, None, SeenBy::Answer));
         } else if self.parts.store.abilities().finds_orders {
@@ -104,6 +106,9 @@ impl Service {
             }
         }
         self.end_attempt(&mut session, AttemptEnd::Declined, shop_order);
+        if let Some(closed) = session.closed_attempts.last_mut() {
+            closed.shop_keeps_units = shop_keeps_units;
+        }
         session.status = Status::Ready;
         session.problems.push(Problem::new(Kind::PaymentDeclined, Place::Payment));
         Box::pin(self.close(call, session, seen)).await
@@ -158,7 +163,12 @@ impl Service {
             };
             add_new(&mut session, vec![Problem::new(kind, place)]);
         }
-        Box::pin(self.close(call, session, Vec::new())).await
+        let (refused, stock) = (session.clone(), reason == RefusedOrder::Stock);
+        let answer = Box::pin(self.close(call, session, Vec::new())).await?;
+        if stock {
+            self.stock_was_refused(&refused, &before).await;
+        }
+        Ok(answer)
     }
 
     /// The `POST` surely did not run: the attempt is closed, the key is free.

@@ -249,6 +249,10 @@ impl Service {
         }
         *told = attempt.review;
         let waited = self.pace.seen(&id, attempt.number, attempt.fenced_at.is_some());
+        if attempt.review && !attempt.is_over && waited.open >= self.settings.settle_wait {
+            Box::pin(self.keep(session, "no call of it runs any more", |attempt| attempt.is_over = true)).await?;
+            return Ok(Next::After(SLOW_LOOK.1));
+        }
         if !self.parts.store.abilities().finds_orders {
             if !attempt.review {
                 tracing::error!(session = %id, "an order's outcome is unknown and nothing can look for it: \
@@ -257,6 +261,7 @@ impl Service {
                     attempt.review = true;
                 }))
                 .await?;
+                return Ok(Next::After(self.settings.settle_wait));
             }
             return Ok(Next::After(SLOW_LOOK.1));
         }
@@ -387,9 +392,7 @@ impl Service {
         Box::pin(self.keep(
             session,
             "its order is in a state that no machine can judge: a person has to look",
-            |attempt| {
-                attempt.review = true;
-            },
+            |attempt| (attempt.review, attempt.is_over) = (true, true),
         ))
         .await?;
         Ok(Next::After(SLOW_LOOK.1))
@@ -436,7 +439,11 @@ impl Service {
         let seen = self.all_seen(&session, found);
         tracing::info!(session = %session.id, "a lost attempt ended as {}", unpaid.end.name());
         let declined = unpaid.end == AttemptEnd::Declined;
+        let shop_keeps_units = declined && found.of(FoundState::Pending).is_some();
         self.end_attempt(&mut session, unpaid.end, unpaid.shop_order);
+        if let Some(closed) = session.closed_attempts.last_mut() {
+            closed.shop_keeps_units = shop_keeps_units;
+        }
         if !unpaid.cart_stands {
             session.leave_cart();
         }

@@ -187,6 +187,7 @@ pub(super) fn session() -> Session {
         correlation_id: "c".into(),
         attempt: None,
         closed_attempts: Vec::new(),
+        held: Vec::new(),
         order: None,
         pay_url: None,
         continue_token: "secret".into(),

@@ -4,10 +4,13 @@
 use serde::Serialize;
 
 use super::negotiation::{DISCOUNT, FULFILLMENT, Negotiated};
-use crate::checkout::{
-    cart::{AddressField, CodeReason, ItemReason},
-    problem::{Kind, Place, Problem, Weight},
-    session::Session,
+use crate::{
+    checkout::{
+        cart::{AddressField, CodeReason, ItemReason},
+        problem::{Kind, Place, Problem, Weight},
+        session::Session,
+    },
+    stock::Shortage,
 };
 
 /// A message of an answer.
@@ -95,6 +98,7 @@ fn words(kind: &Kind) -> (&'static str, String) {
             ("item_unavailable", text("Nothing in this checkout can be bought. Send other line items."))
         }
         Kind::Item { item, reason } => of_item(item, *reason),
+        Kind::Short { item, reason } => of_shortage(item, *reason),
         Kind::QuantityAdjusted { item } => (
             "quantity_adjusted",
             format!("The shop changed the quantity of item {item} by its own rules. See the line item."),
@@ -170,6 +174,19 @@ fn words(kind: &Kind) -> (&'static str, String) {
         Kind::ShopRefused => {
             ("order_refused", text("The shop refused the order by a rule of its own. Nothing was charged."))
         }
+    }
+}
+
+fn of_shortage(item: &str, reason: Shortage) -> (&'static str, String) {
+    match reason {
+        Shortage::SoldOut => of_item(item, ItemReason::SoldOut),
+        Shortage::Left(left) => ("out_of_stock", format!("Only {left} of item {item} are left.")),
+        Shortage::Held { retry_secs } => (
+            "out_of_stock",
+            format!(
+                "Item {item} is held by other buyers at the moment. Try again in {retry_secs} seconds with a new key."
+            ),
+        ),
     }
 }
 

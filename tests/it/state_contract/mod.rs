@@ -139,6 +139,8 @@ fn placing(session: &Session, number: u32, claim: &Claim) -> Session {
         sent: Sent::Unknown,
         baseline: None,
         generation: 1,
+        units: Vec::new(),
+        is_over: false,
     };
     Session { status: Status::Placing, attempt: Some(attempt), ..session.clone() }
 }

@@ -5,10 +5,13 @@
 use std::borrow::Cow;
 
 use super::wire::{Message, MessageType};
-use crate::checkout::{
-    cart::{AddressField, CodeReason, ItemReason},
-    problem::{Kind, Place, Problem},
-    session::Session,
+use crate::{
+    checkout::{
+        cart::{AddressField, CodeReason, ItemReason},
+        problem::{Kind, Place, Problem},
+        session::Session,
+    },
+    stock::Shortage,
 };
 
 /// The agent can mend it by another request.
@@ -21,7 +24,7 @@ const BUYER_REVIEW: &str = "requires_buyer_review";
 /// A problem as a message.
 pub(super) fn message(problem: &Problem, session: &Session) -> Message {
     let mut draft = draft(&problem.kind);
-    if let Kind::Item { item, .. } | Kind::QuantityAdjusted { item } = &problem.kind {
+    if let Kind::Item { item, .. } | Kind::Short { item, .. } | Kind::QuantityAdjusted { item } = &problem.kind {
         // The line may be gone: the text says which item it was.
         draft.content = Cow::Owned(format!("{} (item {item})", draft.content));
     }
@@ -94,6 +97,7 @@ fn draft(kind: &Kind) -> Message {
     match kind {
         Kind::NoLines => error("missing", RECOVERABLE, "The session holds no item that can be bought."),
         Kind::Item { item: _, reason } => item(*reason),
+        Kind::Short { item: _, reason } => short(*reason),
         Kind::QuantityAdjusted { item: _ } => {
             review("limited_availability", "The shop changed the quantity of this item by its own rules.")
         }
@@ -159,6 +163,22 @@ fn draft(kind: &Kind) -> Message {
     }
 }
 
+fn short(reason: Shortage) -> Message {
+    match reason {
+        Shortage::SoldOut => item(ItemReason::SoldOut),
+        Shortage::Left(left) => Message {
+            content: Cow::Owned(format!("Only {left} of this item are left.")),
+            ..item(ItemReason::FewerLeft(Some(left)))
+        },
+        Shortage::Held { retry_secs } => Message {
+            content: Cow::Owned(format!(
+                "Other buyers hold this item at the moment. Try again in {retry_secs} seconds with a new key."
+            )),
+            ..item(ItemReason::SoldOut)
+        },
+    }
+}
+
 const fn item(reason: ItemReason) -> Message {
     match reason {
         ItemReason::Unknown => error("not_found", RECOVERABLE, "The shop does not sell this item."),
@@ -194,6 +214,7 @@ fn part(kind: &Kind, session: &Session) -> Option<&'static str> {
         }),
         Kind::NoLines
         | Kind::Item { .. }
+        | Kind::Short { .. }
         | Kind::QuantityAdjusted { .. }
         | Kind::OptionUnavailable { .. }
         | Kind::CodeRefused { .. }

@@ -186,12 +186,12 @@ local function observe(shelves, readings, sequence, owners, lease)
   end
 end
 
--- Gives back what a session only holds.
+-- Gives back what a session holds, unless its POST may run or it has bought.
 local function give_back(shelves, session, units)
   for _, wanted in ipairs(units) do
     local members = shelves[wanted.stock].members
     local member = members[session]
-    if member and (member.stage == 'soft' or member.stage == 'admitted') then members[session] = nil end
+    if member and member.stage ~= 'open' and member.stage ~= 'sold' then members[session] = nil end
   end
 end
 
