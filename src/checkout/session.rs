@@ -117,6 +117,20 @@ pub struct Session {
     /// What happened to it, for people: oldest first, bounded.
     #[serde(default)]
     pub story: Vec<Step>,
+    /// Begun when it has ended and left orders behind that may be paid all the same.
+    #[serde(default)]
+    pub watch: Option<Watch>,
+}
+
+/// How the orders of a session are looked at after it has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// Begun at, by the gateway's clock.
+    pub since: DateTime<Utc>,
+    /// The next look; `None` once it is over.
+    pub next: Option<DateTime<Utc>>,
+    /// Orders of the shop that a person was told of: told once, even when they were dealt with since.
+    pub told: Vec<String>,
 }
 
 /// Steps of a story that are kept at its beginning and in all.
@@ -178,9 +192,30 @@ impl Session {
 
     /// Adds a case, once for each order.
     pub fn open_case(&mut self, case: Case) {
+        if let Some(watch) = &mut self.watch
+            && !watch.told.contains(&case.shop_order)
+        {
+            watch.told.push(case.shop_order.clone());
+        }
         if !self.cases.iter().any(|known| known.shop_order == case.shop_order) {
             self.cases.push(case);
         }
+    }
+
+    /// Whether nothing of it is looked after any more: it has ended, and no look at its orders is to come.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.status.is_final() && self.next_look().is_none()
+    }
+
+    /// When it is to be looked after: its end by time, or the next look at the orders of one that has ended.
+    #[must_use]
+    pub fn due_at(&self) -> DateTime<Utc> {
+        self.next_look().filter(|_| self.status.is_final()).unwrap_or(self.expires_at)
+    }
+
+    fn next_look(&self) -> Option<DateTime<Utc>> {
+        self.watch.as_ref().and_then(|watch| watch.next)
     }
 
     /// Leaves the cart behind: it is shown, but not written to again.

@@ -286,7 +286,8 @@ pub trait State: Send + Sync {
     /// Sessions of the shop with an open attempt.
     async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error>;
 
-    /// Open sessions of the shop that are past their time.
+    /// Sessions of the shop that are due ([`Session::due_at`]): open ones past their time, and ended ones whose orders
+    /// are to be looked at again.
     async fn overdue(&self, shop: &ShopId, now: DateTime<Utc>) -> Result<Vec<SessionId>, Error>;
 
     /// Removes answers that nobody may ask for any more, and sessions past their retention.

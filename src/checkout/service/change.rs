@@ -121,6 +121,7 @@ impl Service {
             first_checked_at: None,
             cases: Vec::new(),
             story: Vec::new(),
+            watch: None,
         }
     }
 

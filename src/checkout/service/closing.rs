@@ -17,6 +17,7 @@ use crate::{
     },
     clock::Ids,
     idempotency::{Answer, Scope},
+    stock::Units,
 };
 
 /// How long between two tries to write an outcome, at first and at most.
@@ -26,6 +27,9 @@ impl Service {
     /// The session with its order, which costs `total`. One that costs something else than what was shown last
     /// is told.
     pub(super) fn adopt(&self, mut session: Session, order: &PlacedOrder, total: Minor) -> Session {
+        if session.attempt.is_none() {
+            session.held = session.last_units();
+        }
         let shown = session.cart.as_ref().map(|cart| cart.view.totals.total);
         let permalink = order.permalink_url.clone().filter(|url| url.starts_with("https://"));
         self.end_attempt(&mut session, AttemptEnd::Placed, Some(order.shop_order.clone()));
@@ -205,6 +209,7 @@ impl Service {
             next.problems.clone_from(&ours.problems);
             next.pay_url = None;
             next.order = Some(order.clone());
+            next.held = next.last_units();
             next.updated_at = now;
             seen.to_vec()
         } else {
@@ -314,6 +319,11 @@ impl Service {
 }
 
 impl Session {
+    /// The units of the last attempt: an order that is found late has sold them.
+    fn last_units(&self) -> Vec<Units> {
+        self.closed_attempts.last().map(|closed| closed.units.clone()).unwrap_or_default()
+    }
+
     /// Takes over what was noted on the stored session since this one was read: cases and steps.
     fn take_notes(&mut self, stored: &Self) {
         for case in &stored.cases {

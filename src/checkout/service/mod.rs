@@ -16,6 +16,7 @@ mod settle;
 mod stock;
 mod turns;
 mod unpaid;
+mod watch;
 
 use std::{
     collections::HashMap,
@@ -481,7 +482,8 @@ impl Service {
         claim: ClaimEnd,
         sightings: Vec<Sighting>,
     ) -> Result<u64, Error> {
-        let stock = session.as_ref().and_then(|(session, expect)| Self::leaving(session, *expect));
+        let session = session.map(|(session, expect)| (self.watched(session), expect));
+        let (session, stock) = Self::leaving(session);
         self.write_down(Commit { session, claim, sightings, stock, ..self.blank_commit() }).await
     }
 

@@ -63,7 +63,8 @@ const HOLD: Duration = Duration::from_hours(1);
 pub(super) struct Found(Vec<FoundOrder>);
 
 impl Found {
-    fn all_placed(&self) -> Vec<&FoundOrder> {
+    /// The orders that count, the oldest first.
+    pub(super) fn all_placed(&self) -> Vec<&FoundOrder> {
         let mut placed: Vec<_> = self.0.iter().filter(|found| found.state == FoundState::Placed).collect();
         placed.sort_by_key(|found| found.order.shop_order.parse::<u64>().unwrap_or(u64::MAX));
         placed
@@ -201,8 +202,11 @@ impl Service {
     async fn expire_overdue(&self, id: SessionId) -> Result<(), Error> {
         let _turn = self.turn(&id).await?;
         let Some(session) = self.parts.state.session(&self.settings.shop, &id).await? else { return Ok(()) };
+        if session.status.is_final() {
+            return Box::pin(self.look_again(session)).await;
+        }
         let over = session.expires_at <= self.parts.clock.now();
-        if over && session.attempt.is_none() && !session.status.is_final() && !session.wants_review() {
+        if over && session.attempt.is_none() && !session.wants_review() {
             Box::pin(self.end_by_time(session)).await?;
         }
         Ok(())

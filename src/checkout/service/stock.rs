@@ -242,28 +242,31 @@ impl Service {
     }
 
     /// What the end of an attempt, or of a session, means for its units; told with the commit that writes it.
-    pub(super) fn leaving(session: &Session, expect: Expect) -> Option<StockStep> {
-        let step = |units: &[Units], turn| {
-            (!units.is_empty()).then(|| StockStep { session: session.id.clone(), units: units.to_vec(), turn })
-        };
-        match (expect, &session.attempt) {
-            (Expect::Attempt(number), None) => {
-                let closed = session.closed_attempts.iter().find(|closed| closed.number == number)?;
-                step(&closed.units, StockTurn::Close(closed.leaves()))
-            }
+    #[expect(clippy::type_complexity, reason = "what a commit writes, and what goes with it")]
+    pub(super) fn leaving(
+        write: Option<(Session, Expect)>,
+    ) -> (Option<(Session, Expect)>, Option<StockStep>) {
+        let Some((mut session, expect)) = write else { return (None, None) };
+        let closed = |number| session.closed_attempts.iter().find(move |closed| closed.number == number);
+        let (units, turn) = match (expect, &session.attempt) {
+            (Expect::Attempt(number), None) => match closed(number) {
+                Some(closed) => (closed.units.clone(), StockTurn::Close(closed.leaves())),
+                None => (Vec::new(), StockTurn::Release),
+            },
             // Whatever it was, no POST of it runs any more.
             (Expect::Attempt(_), Some(attempt)) if attempt.is_over => {
-                step(&attempt.units, StockTurn::Close(Close::Kept))
+                (attempt.units.clone(), StockTurn::Close(Close::Kept))
             }
-            (Expect::Version(_), None) => match session.status {
-                Status::Completed => {
-                    step(&session.closed_attempts.last()?.units, StockTurn::Close(Close::Sold))
-                }
-                Status::Canceled | Status::Expired => step(&session.held, StockTurn::Release),
-                Status::Incomplete | Status::Ready | Status::Placing | Status::Escalated => None,
-            },
-            (Expect::New | Expect::Version(_) | Expect::Attempt(_), _) => None,
-        }
+            (Expect::Version(_), None) if session.status == Status::Completed => {
+                (std::mem::take(&mut session.held), StockTurn::Close(Close::Sold))
+            }
+            (Expect::Version(_), None) if session.status.is_final() => {
+                (std::mem::take(&mut session.held), StockTurn::Release)
+            }
+            (Expect::New | Expect::Version(_) | Expect::Attempt(_), _) => (Vec::new(), StockTurn::Release),
+        };
+        let step = StockStep { session: session.id.clone(), units, turn };
+        (Some((session, expect)), Some(step).filter(|step| !step.units.is_empty()))
     }
 
     /// Somebody who waits at the gate may come next.

@@ -35,7 +35,7 @@ impl Session {
 
     /// Whether an order may be there by now of which nothing is known yet: one that was left unpaid, or one of an
     /// attempt that was given up as never made and took longer at the shop than anybody waited (W8).
-    fn may_have_an_order(&self) -> bool {
+    pub(super) fn may_have_an_order(&self) -> bool {
         let given_up = |attempt: &ClosedAttempt| attempt.end == AttemptEnd::Fenced;
         self.left_an_unpaid_order() || self.closed_attempts.iter().any(given_up)
     }

@@ -199,6 +199,7 @@ pub(super) fn session() -> Session {
         first_checked_at: None,
         cases: Vec::new(),
         story: Vec::new(),
+        watch: None,
     }
 }
 

@@ -180,6 +180,7 @@ pub(crate) fn session() -> Session {
         first_checked_at: None,
         cases: Vec::new(),
         story: Vec::new(),
+        watch: None,
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `…:o:ID` | text | the version that an operation wrote, for an hour |
 //! | `…:turn:ID` | hash | who has a session's turn: `owner`, `number` |
 //! | `…:owners` | hash | when each process last showed that it lives, by the server's clock |
-//! | `…:open`, `…:due`, `…:all` | sorted set | sessions with an open attempt, by time of *placing*; open ones by their end; all by last change |
+//! | `…:open`, `…:due`, `…:all` | sorted set | sessions with an open attempt, by time of *placing*; those to be looked after by when that is due; all by last change |
 //! | `…:review` | sorted set | sessions that a person has to look at, by last change |
 //! | `…:seen:ORDER` | text | the session that an order of the shop was seen with |
 //! | `…:seen_of:ID` | hash | the orders seen of a session: `first:ORDER` and `last:ORDER`; `adopted` names its own |

@@ -169,3 +169,34 @@ fn t2_who_could_not_store_placing_takes_back_nothing_of_anothers() {
     }
     tally.end();
 }
+
+/// *placing* stands, but its process was told so by nobody and sends nothing: it takes the attempt back at once, and
+/// the same key buys without waiting for the settler.
+#[test]
+fn t2_placing_that_stands_without_a_reply_is_taken_back() {
+    for protocol in Protocol::BOTH {
+        let (told, open, posts, again, wrong) = simulate(Config::USUAL, |mut world| async move {
+            world.start();
+            let session = world.ready(0, protocol, "rose", false).await;
+            let first = complete(protocol, &session, "k1");
+            let rule = Rule { process: 0, place: "before_p", visit: 1, phase: Phase::Frozen };
+            world.scheduler.arm(rule);
+            let asked = world.send(0, &first);
+            world.pass(1).await;
+            assert!(world.scheduler.struck());
+            // The commit's own, and the one of reading it back.
+            world.memory.lose_replies(2);
+            world.processes[0].life.turn(Phase::Running);
+            let told = asked.await.unwrap().map(|told| told.status);
+            let open = world.session(&session).attempt.is_some();
+            let posts = world.shop.books().posts;
+            let again = world.ask(0, &first).await;
+            let again = again.map(|told| (told.status, told.text("status").to_owned()));
+            (told, open, posts, again, finish(&mut world).await)
+        });
+        assert_eq!((told, posts), (Some(503), 0), "{protocol:?}");
+        assert!(!open, "{protocol:?}: the attempt is left to the settler");
+        assert_eq!(again.map(|(_, status)| status).as_deref(), Some("completed"), "{protocol:?}");
+        assert_eq!(wrong, Vec::<String>::new(), "{protocol:?}");
+    }
+}

@@ -383,9 +383,10 @@ impl Shop {
         tokio::time::sleep(self.gap).await;
         {
             let mut books = self.books();
-            books.reduce(&lines);
-            if let Some(order) = books.orders.get_mut(&id) {
-                order.reduced = true;
+            // Once, even where the buyer has paid it, too.
+            let known = books.orders.get_mut(&id);
+            if known.is_some_and(|order| !std::mem::replace(&mut order.reduced, true)) {
+                books.reduce(&lines);
             }
         }
         self.scheduler.at(Who::Shop, done).await;
@@ -551,7 +552,10 @@ impl Books {
     fn decline(&mut self, id: u64, fate: Fate) -> Placement {
         if let Some(order) = self.orders.get_mut(&id) {
             order.modified = Instant::now();
-            if matches!(fate, Fate::DeclinedNoisily | Fate::DeclinedLate) {
+            // One that the buyer has paid meanwhile stays paid.
+            if order.state == FoundState::Pending
+                && matches!(fate, Fate::DeclinedNoisily | Fate::DeclinedLate)
+            {
                 order.state = FoundState::Failed;
             }
         }

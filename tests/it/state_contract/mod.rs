@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tillgate::{
     checkout::{
         ids::{SessionId, ShopId},
-        session::{Attempt, Case, CaseReason, Sent, Session, Status},
+        session::{Attempt, Case, CaseReason, Sent, Session, Status, Watch},
         state::{
             ClaimEnd, ClaimState, Commit, Error, Expect, NewClaim, OpenAttempt, Records, SeenBy, Sighting,
             State, Which,
@@ -260,8 +260,18 @@ async fn overdue_sessions_are_listed_until_they_end(backend: &impl Backend) {
     assert_eq!(state.overdue(shop, later - chrono::Duration::seconds(1)).await.unwrap(), vec![]);
     assert_eq!(state.overdue(shop, later).await.unwrap(), vec![session.id.clone()]);
     let ended = Session { status: Status::Expired, ..session.clone() };
-    commit(state, Some((ended, Expect::Version(1))), ClaimEnd::Keep).await.unwrap();
+    commit(state, Some((ended.clone(), Expect::Version(1))), ClaimEnd::Keep).await.unwrap();
     assert_eq!(state.overdue(shop, later).await.unwrap(), vec![]);
+    // One whose orders are to be looked at again is due then.
+    let look = later + chrono::Duration::hours(1);
+    let watched = |next| Watch { since: later, next, told: Vec::new() };
+    let looks = Session { watch: Some(watched(Some(look))), ..ended.clone() };
+    commit(state, Some((looks, Expect::Version(2))), ClaimEnd::Keep).await.unwrap();
+    assert_eq!(state.overdue(shop, later).await.unwrap(), vec![]);
+    assert_eq!(state.overdue(shop, look).await.unwrap(), vec![session.id.clone()]);
+    let over = Session { watch: Some(watched(None)), ..ended };
+    commit(state, Some((over, Expect::Version(3))), ClaimEnd::Keep).await.unwrap();
+    assert_eq!(state.overdue(shop, look).await.unwrap(), vec![]);
 }
 
 fn seen(session: &Session, shop_order: &str, adopted: bool) -> Sighting {
