@@ -159,7 +159,8 @@ pub fn close(shelves: &mut Shelves, session: &str, units: &[Units], how: Close, 
 pub fn release(shelves: &mut Shelves, session: &str, units: &[Units]) {
     for units in units {
         if let Some(shelf) = shelves.get_mut(&units.stock) {
-            let is_held = |member: &Member| matches!(member.stage, Stage::Soft | Stage::Admitted | Stage::Kept);
+            let is_held =
+                |member: &Member| matches!(member.stage, Stage::Soft | Stage::Admitted | Stage::Kept);
             if shelf.members.get(session).is_some_and(is_held) {
                 shelf.members.remove(session);
             }

@@ -254,7 +254,8 @@ impl Service {
         *told = attempt.review;
         let waited = self.pace.seen(&id, attempt.number, attempt.fenced_at.is_some());
         if attempt.review && !attempt.is_over && waited.open >= self.settings.settle_wait {
-            Box::pin(self.keep(session, "no call of it runs any more", |attempt| attempt.is_over = true)).await?;
+            Box::pin(self.keep(session, "no call of it runs any more", |attempt| attempt.is_over = true))
+                .await?;
             return Ok(Next::After(SLOW_LOOK.1));
         }
         if !self.parts.store.abilities().finds_orders {

@@ -297,9 +297,10 @@ impl Wanted {
             let counted = self.counted.get(&line.product).map(Vec::as_slice).unwrap_or_default();
             for (at, stock) in counted.iter().enumerate() {
                 // What is left is told of the product; whether of its parent too, only where that is all it counts under.
-                let upper = line.left.filter(|_| at == 0).map_or(Upper::Untold, |left| {
-                    Upper::Number(i64::from(left))
-                });
+                let upper = line
+                    .left
+                    .filter(|_| at == 0)
+                    .map_or(Upper::Untold, |left| Upper::Number(i64::from(left)));
                 let maximum = line.limits.maximum;
                 let lower = (maximum < NO_LIMIT).then_some(i64::from(maximum));
                 match readings.iter_mut().find(|reading| reading.stock == *stock) {
@@ -321,9 +322,8 @@ impl Wanted {
 
 /// What the caller is told of a line that is short.
 fn short(session: &Session, wanted: &Wanted, stock: &StockId, reason: Shortage) -> Problem {
-    let counts = |product: &ProductId| {
-        wanted.counted.get(product).is_some_and(|counted| counted.contains(stock))
-    };
+    let counts =
+        |product: &ProductId| wanted.counted.get(product).is_some_and(|counted| counted.contains(stock));
     let line = session.lines.iter().find(|line| counts(&line.product));
     let minimum = session.cart.iter().flat_map(|cart| &cart.view.lines).find(|line| counts(&line.product));
     let reason = match reason {

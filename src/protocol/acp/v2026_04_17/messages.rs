@@ -24,7 +24,9 @@ const BUYER_REVIEW: &str = "requires_buyer_review";
 /// A problem as a message.
 pub(super) fn message(problem: &Problem, session: &Session) -> Message {
     let mut draft = draft(&problem.kind);
-    if let Kind::Item { item, .. } | Kind::Short { item, .. } | Kind::QuantityAdjusted { item } = &problem.kind {
+    if let Kind::Item { item, .. } | Kind::Short { item, .. } | Kind::QuantityAdjusted { item } =
+        &problem.kind
+    {
         // The line may be gone: the text says which item it was.
         draft.content = Cow::Owned(format!("{} (item {item})", draft.content));
     }
