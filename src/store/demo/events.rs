@@ -4,7 +4,8 @@
 //! `guest_checkout {value}`, `pickup_location {name}`, `order_status {order, status}`,
 //! `session_lifetime {seconds}`, `clear_sessions`, `rate_limit {limit, seconds}`, `maintenance {value}`,
 //! `plugin {value}`, `currency {code, decimals}`, `tax {entered_including, shown_including}`, `coupon_uses_left {code, value}`,
-//! `coupon_expired {code, value}`, `out_of_stock_threshold {value}`, `packages {by}` (`number`, `name`, or none: food in its own),
+//! `coupon_expired {code, value}`, `out_of_stock_threshold {value}`,
+//! `stock_hold {minutes}` (0: checkouts hold nothing), `packages {by}` (`number`, `name`, or none: food in its own),
 //! `checkout_fields {value}`, `utc_offset {hours}`,
 //! `shop_order {product, quantity, fee, cents}` (the newest order's buyer on the shop's own page), `note`. Products go by id or SKU.
 
@@ -74,6 +75,7 @@ fn one(state: &mut State, event: &Value, now: DateTime<Utc>) -> Result<(), Error
             settings.decimals = decimals;
         }
         "out_of_stock_threshold" => state.settings_mut().no_stock_amount = number("value")?,
+        "stock_hold" => state.settings_mut().hold_minutes = number("minutes")?,
         "utc_offset" => state.settings_mut().utc_offset_hours = number("hours")?,
         "shop_order" => {
             let product = u64::try_from(number("product")?).map_err(|_| wrong(op, "product"))?;

@@ -5,15 +5,19 @@
 //! `{"NAME": true | false | VALUE | {"value": …, "count": …, "only": …}}`. `false` and `null` switch it off.
 //!
 //! A value is a number, or a text `MIN-MAX` or `MIN-MAX~MEAN`: each call then draws its own, on average in the
-//! middle or at `MEAN`. What is drawn repeats itself in every fresh shop.
+//! middle or at `MEAN`. `ALONE/CROWD`, each side such a value, goes from the first to the second as the requests that
+//! run go from two to eight. What is drawn repeats itself in every fresh shop.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Error;
+use super::pace::{Chance, MEASURED, Pace, number};
 
 /// A row of [`TABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +68,12 @@ pub const TABLE: &[Row] = &[
     ),
     row("payment_ms", "milliseconds", "make every payment take that much longer"),
     row("gap_ms", "milliseconds", "wait between the status of a paid order and the cut in stock"),
+    row(
+        "measured",
+        "",
+        "set workers, delay_ms, prepare_ms, payment_ms, gap_ms and timeout_ms as they were measured at a real shop, alone \
+         and crowded: it oversells as that one does",
+    ),
     row("shrink", "units", "cut every line of a checkout to so many units without a word"),
     row("late_draft", "", "make an order only at POST checkout, as WooCommerce does from 10.9 on"),
 ];
@@ -71,90 +81,9 @@ pub const TABLE: &[Row] = &[
 /// Kinds of call a fault can be limited to.
 pub const KINDS: &[&str] = &["checkout", "cart", "batch", "wcv3"];
 
-/// What a fault's value is drawn from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Range {
-    least: u64,
-    most: u64,
-    mean: Option<u64>,
-}
-
-impl Range {
-    /// Reads `5`, `10-88` or `10-88~40`.
-    fn read(text: &str) -> Result<Self, Error> {
-        let number =
-            |text: &str| text.trim().parse::<u64>().map_err(|_| wrong(format!("`{text}` is no number")));
-        let (range, mean) = match text.split_once('~') {
-            Some((range, mean)) => (range, Some(number(mean)?)),
-            None => (text, None),
-        };
-        let (least, most) = match range.split_once('-') {
-            Some((least, most)) => (number(least)?, number(most)?),
-            None => (number(range)?, number(range)?),
-        };
-        if least > most || mean.is_some_and(|mean| mean < least || mean > most) {
-            return Err(wrong(format!("`{text}` is no range: MIN-MAX~MEAN with MIN ≤ MEAN ≤ MAX is wanted")));
-        }
-        Ok(Self { least, most, mean })
-    }
-
-    fn read_json(value: &Value) -> Result<Self, Error> {
-        match value {
-            Value::Number(number) => Self::read(&number.to_string()),
-            Value::String(text) => Self::read(text),
-            _ => Err(wrong("a value is a number or a text like 10-88~40")),
-        }
-    }
-
-    /// Evenly from both sides of the mean, so often from each that the average is the mean.
-    fn draw(self, chance: &mut Chance) -> u64 {
-        if self.least == self.most {
-            return self.least;
-        }
-        let Some(mean) = self.mean else { return chance.between(self.least, self.most) };
-        let low = chance.below(self.most - self.least) < self.most - mean;
-        if low { chance.between(self.least, mean) } else { chance.between(mean, self.most) }
-    }
-}
-
-impl Serialize for Range {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (self.least == self.most, self.mean) {
-            (true, _) => serializer.serialize_u64(self.least),
-            (false, None) => serializer.collect_str(&format_args!("{}-{}", self.least, self.most)),
-            (false, Some(mean)) => {
-                serializer.collect_str(&format_args!("{}-{}~{mean}", self.least, self.most))
-            }
-        }
-    }
-}
-
-/// Numbers that look like chance and are the same in every run (`SplitMix64`).
-#[derive(Debug, Default)]
-struct Chance(u64);
-
-impl Chance {
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 up to, but not including, `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or_default()
-    }
-
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least.saturating_add(self.below((most - least).saturating_add(1)))
-    }
-}
-
 #[derive(Debug, Clone, Default, Serialize)]
 struct Fault {
-    value: Range,
+    value: Pace,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +95,8 @@ struct Fault {
 pub(super) struct Faults {
     on: BTreeMap<&'static str, Fault>,
     chance: Chance,
+    /// How many requests run at this moment.
+    pub(super) running: Arc<AtomicU64>,
 }
 
 fn wrong(text: impl Into<String>) -> Error {
@@ -178,9 +109,7 @@ impl Faults {
         let mut parts = text.split(',');
         let first = parts.next().unwrap_or_default();
         let (name, value) = first.split_once('=').unwrap_or((first, "0"));
-        let number =
-            |text: &str| text.trim().parse::<u64>().map_err(|_| wrong(format!("`{text}` is no number")));
-        let mut fault = Fault { value: Range::read(value)?, ..Fault::default() };
+        let mut fault = Fault { value: Pace::read(value)?, ..Fault::default() };
         for part in parts {
             match part.trim().split_once('=') {
                 Some(("count", count)) => fault.count = Some(number(count)?),
@@ -198,15 +127,15 @@ impl Faults {
             let fault = match value {
                 Value::Null | Value::Bool(false) => {
                     let known = TABLE.iter().find(|row| row.name == name).ok_or_else(|| unknown(name))?;
-                    self.on.remove(known.name);
+                    self.remove(known.name);
                     continue;
                 }
                 Value::Bool(true) => Fault::default(),
                 Value::Number(_) | Value::String(_) => {
-                    Fault { value: Range::read_json(value)?, ..Fault::default() }
+                    Fault { value: Pace::read_json(value)?, ..Fault::default() }
                 }
                 Value::Object(members) => Fault {
-                    value: members.get("value").map(Range::read_json).transpose()?.unwrap_or_default(),
+                    value: members.get("value").map(Pace::read_json).transpose()?.unwrap_or_default(),
                     count: members.get("count").and_then(Value::as_u64),
                     only: members.get("only").and_then(Value::as_str).map(str::to_owned),
                 },
@@ -226,8 +155,18 @@ impl Faults {
         {
             return Err(wrong(format!("`{only}` is not one of {}", KINDS.join(", "))));
         }
+        if row.name == "measured" {
+            return MEASURED.iter().try_for_each(|text| self.set_text(text));
+        }
         self.on.insert(row.name, fault);
         Ok(())
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.on.remove(name);
+        if name == "measured" {
+            self.on.retain(|name, _| !MEASURED.iter().any(|text| text.split('=').next() == Some(name)));
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -249,7 +188,7 @@ impl Faults {
             Some(left) => *left -= 1,
             None => {}
         }
-        let value = fault.value.draw(&mut self.chance);
+        let value = fault.value.draw(self.running.load(Ordering::Relaxed), &mut self.chance);
         if fault.count == Some(0) {
             self.on.remove(name);
         }
@@ -301,6 +240,22 @@ mod tests {
         }
         assert_eq!(draws("gap_ms=7", 2), [7, 7]);
         assert_eq!(draws("gap_ms=0-18446744073709551615", 2).len(), 2);
+    }
+
+    #[test]
+    fn the_measured_times_are_set_and_taken_back_together() {
+        let mut faults = Faults::default();
+        faults.set_text("shrink=2").unwrap();
+        faults.set_text("measured").unwrap();
+        let on = faults.json();
+        assert_eq!(on["workers"], json!({"value": 8}));
+        assert_eq!(on["gap_ms"], json!({"value": "10-42~15/16-88~53"}));
+        assert_eq!(on["delay_ms"]["only"], "checkout", "other calls are as quick as ever");
+        assert_eq!(on.as_object().unwrap().len(), MEASURED.len() + 1);
+        faults.running.store(8, Ordering::Relaxed);
+        assert!((0..500).map(|_| faults.take("gap_ms").unwrap()).any(|gap| gap > 42), "slower in a crowd");
+        faults.set_json(&json!({"measured": false})).unwrap();
+        assert_eq!(faults.json(), json!({"shrink": {"value": 2}}));
     }
 
     #[test]

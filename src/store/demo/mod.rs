@@ -34,6 +34,7 @@ mod made;
 mod model;
 mod money;
 mod orders;
+mod pace;
 mod paging;
 mod paying;
 mod payment;

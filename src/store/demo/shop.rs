@@ -58,9 +58,11 @@ impl DemoShop {
     /// [`Error`] when the file can't be read or written.
     pub fn open(seed: Seed, data: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let secret = data_encoding::HEXLOWER.encode(&crate::clock::Ids.secret());
-        let state = State::open(seed, data, clock.now(), secret)?;
+        let mut state = State::open(seed, data, clock.now(), secret)?;
+        let workers = Workers::default();
+        state.faults.running = workers.running();
         let state = Arc::new(Mutex::new(state));
-        Ok(Self { state, watch: Arc::default(), workers: Arc::default(), clock })
+        Ok(Self { state, watch: Arc::default(), workers: Arc::new(workers), clock })
     }
 
     /// Sets the address that permalinks, pictures and redirects are built on.

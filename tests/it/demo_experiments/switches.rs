@@ -23,6 +23,45 @@ async fn in_the_gap_between_status_and_stock_a_unit_is_sold_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_the_stock_hold_only_the_cart_is_checked() {
+    for (hold, second_status) in [(60, 409), (0, 200)] {
+        let shop = Shop::open();
+        shop.event(&json!({"op": "stock_hold", "minutes": hold}));
+        let mut buyers = Vec::new();
+        for _ in 0..3 {
+            buyers.push(shop.buyer_of(&[(LAST, 1)]).await);
+        }
+        shop.fault("payment_ms=100");
+        let sent = buyers[0].pay_aside("tok_ok", "corr-1").await;
+        assert_eq!(shop.statuses(), ["pending"]);
+        let second = buyers[1].pay("tok_ok", "corr-2").await;
+        assert_eq!(second.status, second_status, "hold of {hold}: {}", second.body);
+        assert_eq!(sent.await.unwrap().status, 200);
+        let third = buyers[2].pay("tok_ok", "corr-3").await;
+        assert_eq!((third.status, third.code()), (409, "woocommerce_rest_product_out_of_stock"));
+        assert_eq!(shop.stock(LAST).await, if hold == 0 { -1 } else { 0 });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowded_shop_takes_longer_and_only_while_it_is_crowded() {
+    let shop = Shop::open();
+    let mut buyers = Vec::new();
+    for _ in 0..9 {
+        buyers.push(shop.buyer_of(&[(MUG, 1)]).await);
+    }
+    shop.fault("payment_ms=10/100");
+    let begun = tokio::time::Instant::now();
+    assert_eq!(buyers[0].pay("tok_ok", "corr-1").await.status, 200);
+    assert_eq!(begun.elapsed().as_millis(), 10, "alone");
+    shop.fault("prepare_ms=1");
+    let all = buyers[1..].iter().map(|buyer| buyer.pay("tok_ok", "corr-2"));
+    let begun = tokio::time::Instant::now();
+    assert!(futures::future::join_all(all).await.iter().all(|answer| answer.status == 200));
+    assert_eq!(begun.elapsed().as_millis(), 101, "eight at once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_checkout_can_shrink_without_a_word() {
     let shop = Shop::open();
     let buyer = shop.buyer_of(&[(FIVE, 4)]).await;
