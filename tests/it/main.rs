@@ -20,6 +20,7 @@ mod known_faults;
 mod letters;
 mod negotiation;
 mod program;
+mod races;
 mod record;
 mod replay;
 mod requirements;

@@ -16,9 +16,9 @@ use super::Error;
 /// one did.
 pub(super) const MEASURED: &[&str] = &[
     "workers=8",
-    "delay_ms=42-75~53/140-310~190,only=checkout",
-    "prepare_ms=50-75~58/170-300~210",
-    "payment_ms=24-58~36/128-182~142",
+    "delay_ms=42-75~53/138-206~170,only=checkout",
+    "prepare_ms=50-75~58/178-232~200",
+    "payment_ms=21-54~37/66-190~132",
     "gap_ms=10-42~15/16-88~53",
     "timeout_ms=50-80~60/150-300~210,only=checkout",
 ];

@@ -25,6 +25,8 @@ pub struct Config<'a> {
     pub server: &'a str,
     /// Lines for `[checkout]`; unless told otherwise a lost order is waited for no longer than it must be.
     pub checkout: &'a str,
+    /// Ways to pay beside the mock one: inline tables, each with a comma before it.
+    pub handlers: &'a str,
     /// Lines for the shop.
     pub more: &'a str,
     /// Whether orders can be read.
@@ -39,6 +41,7 @@ impl Default for Config<'_> {
             redis: None,
             server: "",
             checkout: "settle_wait_secs = 1",
+            handlers: "",
             more: "",
             wc_v3: true,
         }
@@ -48,7 +51,7 @@ impl Default for Config<'_> {
 impl Config<'_> {
     /// Writes it into the folder, and the state beside it.
     pub fn write(&self, folder: &Path) -> PathBuf {
-        let Self { shop, seller, redis, server, checkout, more, wc_v3 } = self;
+        let Self { shop, seller, redis, server, checkout, handlers, more, wc_v3 } = self;
         let redis = redis.map_or_else(String::new, |table| format!("[redis]\n{table}\n"));
         let key = if *wc_v3 { "wc_v3 = { key = \"ck_demo\", secret = \"cs_demo\" }" } else { "" };
         let (name, currency, item_ids) = match seller {
@@ -89,7 +92,7 @@ currency = "{currency}"
 item_ids = "{item_ids}"
 {key}
 agents = [{{ id = "demo", token = "test-token" }}]
-handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}]
+handlers = [{{ id = "mock_payment_handler", preset = "mock", method = "agent_token" }}{handlers}]
 {more}
 "#,
             data = folder.join("state").display(),

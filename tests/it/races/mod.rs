@@ -1,0 +1,93 @@
+//! Races for scarce goods: the rounds that were recorded at a real shop, run again at the demo shop over TCP.
+//!
+//! `ROUNDS=50` is the full size, which takes a few minutes. Everything runs in real time, with the real second of a slow
+//! card: what is shown is a race of real requests, and each is drawn out as it was at the recorded shop.
+
+mod direct;
+mod gateway;
+mod lines;
+mod rounds;
+mod shop;
+mod verdict;
+
+use futures::{StreamExt as _, stream};
+use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
+
+use self::{
+    direct::Direct,
+    gateway::Gateways,
+    lines::{Arrival, Goods, Payment, Race, TABLE},
+    rounds::{Round, run},
+    shop::{SCARCE, Shop, THREE},
+    verdict::{Count, faults, miscounted},
+};
+use crate::support::process::often;
+
+/// Lines that are raced beside each other, each at a shop of its own: more would slow each other down.
+const AT_ONCE: usize = 6;
+
+fn rounds() -> u32 {
+    u32::try_from(often("ROUNDS", 4)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shop_alone_oversells_as_the_recorded_one_did() {
+    let race = |(number, line): (u64, &'static lines::Line)| async move {
+        let shop = Shop::open(line.hold).await;
+        (line, run(&shop, &Direct(&shop), &line.race(), rounds(), number).await)
+    };
+    let raced: Vec<_> = stream::iter((0..).zip(&TABLE)).map(race).buffered(AT_ONCE).collect().await;
+    println!("{}", Count::heading());
+    let mut wrong = Vec::new();
+    for (line, rounds) in raced {
+        println!("{} {}", line.name(), Count::of(line, &rounds).columns(line));
+        wrong.extend(faults(line, &rounds).into_iter().map(|fault| format!("{}: {fault}", line.name())));
+    }
+    assert!(wrong.is_empty(), "not as recorded:\n{}", wrong.join("\n"));
+}
+
+/// What the gateway makes of the same races so far: nothing, so it is only shown. What agents are told has to be what
+/// the shop has, to the order and to the unit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_at_two_gateways_are_told_of_the_orders_that_the_shop_has() {
+    let rounds = u32::try_from(often("ROUNDS", 1)).unwrap();
+    let race = |(number, line): (u64, &'static lines::Line)| async move {
+        let shop = Shop::open(line.hold).await;
+        let gateways = Gateways::open(&shop).await?;
+        Some((line, run(&shop, &gateways, &line.race(), rounds, number).await))
+    };
+    let raced: Vec<_> = stream::iter((0..).zip(&TABLE)).map(race).buffered(AT_ONCE / 2).collect().await;
+    println!("through two gateways on one Redis\n{}", Count::heading());
+    for (line, rounds) in raced.into_iter().flatten() {
+        println!("{} {}", line.name(), Count::of(line, &rounds).columns(line));
+        assert_eq!(miscounted(line, &rounds), Vec::<String>::new(), "{}", line.name());
+    }
+}
+
+/// As many buyers as there is of everything, all at once.
+fn enough_for_all(carts: Vec<Goods>) -> Race {
+    let stock = carts[0].iter().map(|(product, _)| (*product, 8)).collect();
+    Race { carts, stock, payment: Payment::Card, arrival: Arrival::Together }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_buyers_as_units_all_get_theirs() {
+    let mut chance = StdRng::seed_from_u64(11);
+    let baskets = (0..8).map(|_| {
+        let mut basket = THREE.map(|product| (product, 1));
+        basket.shuffle(&mut chance);
+        basket.to_vec()
+    });
+    for (what, carts) in
+        [("one product", vec![vec![(SCARCE, 1)]; 8]), ("baskets of three", baskets.collect())]
+    {
+        let race = enough_for_all(carts);
+        let shop = Shop::open(true).await;
+        let ended = run(&shop, &Direct(&shop), &race, rounds().min(15), 11).await;
+        let accepted: u32 = ended.iter().map(|round| round.accepted).sum();
+        println!("8 carts at once, 8 units, {what}: {accepted} of {} accepted", ended.len() * 8);
+        let left = race.stock.iter().map(|(product, _)| (*product, 0)).collect();
+        let all = Round { accepted: 8, left };
+        assert!(ended.iter().all(|round| *round == all), "{ended:?}");
+    }
+}
