@@ -101,7 +101,7 @@ impl App {
         let mut routes = Vec::new();
         for (name, shop) in &settings.shops {
             if shop.wc_v3.is_none() {
-                tracing::warn!(shop = %name, "no wc_v3 key: an order whose answer is lost waits for a person");
+                tracing::warn!(shop = %name, "no wc_v3 key: an order whose answer is lost can wait for a person");
             }
             let face = Arc::new(face(name, shop, settings)?);
             let store = Arc::new(store(shop)?);
@@ -278,6 +278,7 @@ fn store(shop: &config::Shop) -> anyhow::Result<WooStore> {
         Some(wc_v3) => Some(woo::WcV3 {
             key: wc_v3.key.clone(),
             secret: wc_v3.secret().map_err(|message| anyhow::anyhow!("wc_v3.secret {message}"))?,
+            writes: wc_v3.writes,
         }),
         None => None,
     };

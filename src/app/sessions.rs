@@ -197,6 +197,7 @@ fn whole(session: &Session, seen: &[SeenOrder], claim: Option<ClaimState>) -> Va
             "total": amount(attempt.total, currency),
             "payment_method": attempt.method,
             "pays_again": attempt.baseline,
+            "order_named_before": attempt.draft.as_ref().map(|draft| &draft.shop_order),
             "key": match claim {
                 None => "free",
                 Some(ClaimState::Open) => "waits for the outcome",
@@ -239,6 +240,13 @@ fn whole(session: &Session, seen: &[SeenOrder], claim: Option<ClaimState>) -> Va
             })
         })
         .collect();
+    let withdrawals: Vec<Value> = session
+        .withdrawals
+        .iter()
+        .map(|wanted| {
+            json!({ "shop_order": wanted.shop_order, "cancelled": wanted.cancelled, "due_at": wanted.due_at })
+        })
+        .collect();
     let story: Vec<Value> =
         session.story.iter().map(|step| json!({ "at": step.at, "what": step.what })).collect();
     json!({
@@ -258,6 +266,7 @@ fn whole(session: &Session, seen: &[SeenOrder], claim: Option<ClaimState>) -> Va
         "closed_attempts": closed,
         "order": order,
         "orders_seen": orders,
+        "orders_to_cancel": withdrawals,
         "correlation_id": session.correlation_id,
         "cart": { "generation": session.generation, "usable": session.cart.as_ref().map(|cart| cart.usable) },
         "looked_for_after_loss": !session.of_older_epoch,
@@ -316,6 +325,12 @@ fn reasons(session: &Session) -> Vec<String> {
         CaseReason::LateOrder => {
             format!(
                 "order {} came after its attempt was given up: refund it, or tell the buyer",
+                case.shop_order
+            )
+        }
+        CaseReason::PaidWhileCancelled => {
+            format!(
+                "order {} was paid while it was being cancelled: refund it, or take it up",
                 case.shop_order
             )
         }

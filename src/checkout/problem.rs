@@ -116,6 +116,10 @@ pub enum Kind {
     PaymentAtShop,
     /// An order may be in the making; nothing was changed.
     InProgress,
+    /// Nobody here can tell whether there is an order: the merchant is asked. Nothing may be bought again.
+    OrderUnconfirmed,
+    /// An order of this session that was left unpaid may be what keeps the item or the code from it.
+    OwnOrderHolds,
     /// The shop's order differs from what was agreed (lines or total).
     OrderDiffers,
     /// The session ran out of time.
@@ -156,6 +160,8 @@ impl Kind {
             | Self::CodeDropped { .. }
             | Self::PriceChanged
             | Self::OptionChanged
+            | Self::OrderUnconfirmed
+            | Self::OwnOrderHolds
             | Self::OrderDiffers
             | Self::ClaimNotAccepted { .. } => Weight::Warning,
             Self::Estimate | Self::Expired => Weight::Info,
@@ -191,6 +197,8 @@ impl Kind {
             | Self::ChallengeNeeded
             | Self::PaymentAtShop
             | Self::InProgress
+            | Self::OrderUnconfirmed
+            | Self::OwnOrderHolds
             | Self::OrderDiffers
             | Self::Expired
             | Self::ClaimNotAccepted { .. }

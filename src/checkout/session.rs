@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::{
     cart::{CartPlan, CartView, Minor, RateChoice},
     ids::{CallerId, LineId, ProductId, SessionId, ShopId},
-    problem::Problem,
+    problem::{Kind, Place, Problem},
+    store::Draft,
 };
 use crate::{money::Currency, stock::Units};
 
@@ -114,6 +115,9 @@ pub struct Session {
     /// What a person has to look at, beside an attempt in review.
     #[serde(default)]
     pub cases: Vec<Case>,
+    /// Unpaid orders that are to be cancelled at the shop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawals: Vec<Withdrawal>,
     /// What happened to it, for people: oldest first, bounded.
     #[serde(default)]
     pub story: Vec<Step>,
@@ -155,7 +159,23 @@ pub enum CaseReason {
     /// An order of a session that has ended without one, or whose next attempt is open: it wants a refund, or the
     /// buyer wants to be told.
     LateOrder,
+    /// An unpaid order that was paid in the moment in which it was cancelled: it wants a refund, or to be taken up.
+    PaidWhileCancelled,
 }
+
+/// An order that was left unpaid and is to be cancelled at the shop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withdrawal {
+    /// The shop's order.
+    pub shop_order: String,
+    /// When it is looked at next.
+    pub due_at: DateTime<Utc>,
+    /// Whether it was cancelled already: then it is read once more, as one whose payment ran comes back as paid.
+    pub cancelled: bool,
+}
+
+/// What a session in review tells.
+static UNCONFIRMED: Problem = Problem::new(Kind::OrderUnconfirmed, Place::Session);
 
 /// A step of a session's story.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,10 +195,33 @@ impl Session {
         }
     }
 
+    /// When something is to be done without being asked: its end by time, an order to cancel, the next look at the
+    /// orders of one that has ended. `None`: it rests, and may be swept one day.
+    #[must_use]
+    pub fn due_at(&self) -> Option<DateTime<Utc>> {
+        let next = if self.status.is_final() {
+            self.watch.as_ref().and_then(|watch| watch.next)
+        } else {
+            Some(self.expires_at)
+        };
+        self.withdrawals.iter().map(|wanted| wanted.due_at).chain(next).min()
+    }
+
+    /// All that is told to the caller: the problems, and that a person has to find out about its order.
+    pub fn told(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().chain(self.is_unconfirmed().then_some(&UNCONFIRMED))
+    }
+
+    /// Whether a person has to find out what came of its open attempt.
+    #[must_use]
+    pub fn is_unconfirmed(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.review)
+    }
+
     /// Whether a person has to look: such a session is neither swept nor ended by time.
     #[must_use]
     pub fn wants_review(&self) -> bool {
-        !self.cases.is_empty() || self.attempt.as_ref().is_some_and(|attempt| attempt.review)
+        !self.cases.is_empty() || self.is_unconfirmed()
     }
 
     /// The unpaid order that the last attempt with one has left behind.
@@ -200,22 +243,6 @@ impl Session {
         if !self.cases.iter().any(|known| known.shop_order == case.shop_order) {
             self.cases.push(case);
         }
-    }
-
-    /// Whether nothing of it is looked after any more: it has ended, and no look at its orders is to come.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.status.is_final() && self.next_look().is_none()
-    }
-
-    /// When it is to be looked after: its end by time, or the next look at the orders of one that has ended.
-    #[must_use]
-    pub fn due_at(&self) -> DateTime<Utc> {
-        self.next_look().filter(|_| self.status.is_final()).unwrap_or(self.expires_at)
-    }
-
-    fn next_look(&self) -> Option<DateTime<Utc>> {
-        self.watch.as_ref().and_then(|watch| watch.next)
     }
 
     /// Leaves the cart behind: it is shown, but not written to again.
@@ -465,6 +492,9 @@ pub struct Attempt {
     /// Whether no `POST` of it can run any more, whatever came of it: nobody has to wait for it at the gate.
     #[serde(default)]
     pub is_over: bool,
+    /// Its order, where the shop named it before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Draft>,
 }
 
 /// Whether a `POST` has left its process.
@@ -496,6 +526,9 @@ pub struct ClosedAttempt {
     /// Whether the shop goes on keeping them for the order that it left unpaid.
     #[serde(default)]
     pub shop_keeps_units: bool,
+    /// The order that was named before, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Draft>,
 }
 
 /// What came of an attempt.

@@ -161,6 +161,9 @@ pub struct Sighting {
     pub state: FoundState,
     /// What it costs, where that was told.
     pub total: Option<Minor>,
+    /// Whether its units were surely taken off the shop's stock by then ([`super::store::FoundOrder::stock_taken`]).
+    #[serde(default)]
+    pub stock_taken: bool,
     /// Whether it is the session's order.
     pub adopted: bool,
     /// When it was seen, by our clock.
@@ -286,8 +289,8 @@ pub trait State: Send + Sync {
     /// Sessions of the shop with an open attempt.
     async fn open_attempts(&self, shop: &ShopId) -> Result<Vec<OpenAttempt>, Error>;
 
-    /// Sessions of the shop that are due ([`Session::due_at`]): open ones past their time, and ended ones whose orders
-    /// are to be looked at again.
+    /// Sessions of the shop that are due ([`Session::due_at`]): open ones past their time, ones with orders to cancel, and
+    /// ended ones whose orders are to be looked at again; but for those with an open attempt or for a person.
     async fn overdue(&self, shop: &ShopId, now: DateTime<Utc>) -> Result<Vec<SessionId>, Error>;
 
     /// Removes answers that nobody may ask for any more, and sessions past their retention.

@@ -226,10 +226,26 @@ pub struct FoundOrder {
     pub state: FoundState,
     /// What it costs.
     pub total: Minor,
-    /// Whether a payment has left traces (a transaction id).
+    /// Whether a payment has left traces (a transaction id), or nobody can tell.
     pub traces: bool,
-    /// Last change, by the shop's clock.
-    pub modified_at: DateTime<Utc>,
+    /// Last change, by the shop's clock; `None` where that is not told.
+    pub modified_at: Option<DateTime<Utc>>,
+    /// Whether its units are surely taken off the shop's stock: for a moment after its status has turned a shop
+    /// counts them neither as kept back nor as sold.
+    pub stock_taken: bool,
+}
+
+/// An order that the shop made of the cart before the `POST`: it can be read by its key, also where nothing can look
+/// for orders.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draft {
+    /// The shop's id of it.
+    pub shop_order: String,
+    /// The shop's key to it; a secret.
+    pub key: String,
+    /// Whether it was made for this attempt. Else it is an unpaid order of an earlier one, and being unpaid says
+    /// nothing about this one.
+    pub fresh: bool,
 }
 
 /// A cart that was looked at right before an order.
@@ -288,6 +304,8 @@ pub struct ProductStock {
 pub struct Abilities {
     /// Orders can be looked for by correlation id: unknown outcomes settle by themselves.
     pub finds_orders: bool,
+    /// Unpaid orders can be cancelled.
+    pub cancels_orders: bool,
 }
 
 /// A shop. One value serves one shop; the calls on one cart are made one after another by the caller.
@@ -321,6 +339,17 @@ pub trait Store: Send + Sync {
 
     /// Looks for orders with a correlation id. Only with [`Abilities::finds_orders`].
     async fn find_orders(&self, search: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error>;
+
+    /// Has the shop make the order of a cart that was just checked, before it is placed (1 call; none at a shop that
+    /// is known to make none so early). `None` where it makes none. For shops without [`Abilities::finds_orders`].
+    async fn draft(&self, cart: &Cart, method: Option<&str>) -> Result<Option<Draft>, Error>;
+
+    /// Reads an order by its key (1 call). `None`: the shop does not know it any more.
+    async fn find_draft(&self, draft: &Draft, email: &str) -> Result<Option<FoundOrder>, Error>;
+
+    /// Cancels an unpaid order, and tells what it is then (1 call). The shop does so whatever the order is by then:
+    /// look right before. Only with [`Abilities::cancels_orders`].
+    async fn cancel_order(&self, shop_order: &str) -> Result<FoundOrder, Error>;
 
     /// Reads the stock of products, in the order asked; one that the shop does not know is left out. `from` is noted on
     /// the readings: the shop's stock sequence when this was called (1 call for up to 100 products).

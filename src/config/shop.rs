@@ -88,7 +88,7 @@ pub struct Links {
     pub contact: Option<Url>,
 }
 
-/// A key to wc/v3; read permission is enough and best.
+/// A key to wc/v3; read permission is enough to find lost orders.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WcV3 {
@@ -100,6 +100,9 @@ pub struct WcV3 {
     /// A file that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_file: Option<PathBuf>,
+    /// Whether it may write, and unpaid orders of checkouts that are over are cancelled with it.
+    #[serde(default)]
+    pub writes: bool,
 }
 
 /// Seconds for one call to the shop.

@@ -168,7 +168,10 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("net", &[]),
     ("platform", &["net", "clock"]),
     ("protocol", &["checkout", "money"]),
-    ("protocol::ucp", &["catalog", "checkout", "money", "clock", "idempotency", "platform", "protocol", "stock"]),
+    (
+        "protocol::ucp",
+        &["catalog", "checkout", "money", "clock", "idempotency", "platform", "protocol", "stock"],
+    ),
     ("protocol::acp", &["checkout", "money", "clock", "idempotency", "protocol", "stock"]),
     ("state", &["checkout", "idempotency", "clock", "stock"]),
     ("store", &["checkout"]),

@@ -86,9 +86,10 @@ async fn a_session_is_told_from_its_beginning_without_what_nobody_needs_to_see()
 #[tokio::test]
 async fn sessions_are_listed_by_what_they_wait_for() {
     let folder = tempfile::tempdir().unwrap();
-    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0"]).await;
+    // Without a key to the orders, and with a shop that names none before it is placed, nobody can look: what is
+    // lost waits for a person.
+    let shop = Program::start(&["shop", "--listen", "127.0.0.1:0", "--fault", "late_draft"]).await;
     let config = serve_config(folder.path(), &shop.address);
-    // Without a key to the orders nobody can look: what is lost waits for a person.
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("wc_v3 = { key = \"ck_demo\", secret = \"cs_demo\" }", "")).unwrap();
     let gateway = Program::start(&["serve", "--config", &config]).await;
@@ -114,6 +115,16 @@ async fn sessions_are_listed_by_what_they_wait_for() {
     })
     .await;
     assert_eq!(review, json!([one]));
+    let codes = |told: &Value| {
+        told["messages"].as_array().unwrap().iter().map(|m| m["code"].clone()).collect::<Vec<_>>()
+    };
+    let (_, read) = gateway.ucp(Method::GET, &one, "", &Value::Null).await;
+    let (_, again) =
+        gateway.ucp(Method::POST, &format!("{one}/complete"), "k", &payment("lost_answer_token")).await;
+    assert_eq!(
+        (codes(&read), codes(&again)),
+        (vec![json!("order_unconfirmed")], vec![json!("order_unconfirmed")])
+    );
     assert_eq!(listed(&["--open"]).await, std::slice::from_ref(&one));
     let mut both = vec![one.clone(), two];
     both.sort();

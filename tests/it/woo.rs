@@ -128,7 +128,7 @@ async fn a_decline_and_its_retry_run_as_recorded() {
     let tape = recorded("39a-journey-decline-and-retry");
     let (stub, base) = Stub::start(tape.iter().take(10).map(Say::entry)).await;
     let secret = "cs_readonly".to_owned().into();
-    let wc_v3 = Some(WcV3 { key: "ck_readonly".to_owned(), secret });
+    let wc_v3 = Some(WcV3 { key: "ck_readonly".to_owned(), secret, writes: false });
     let store = WooStore::new(Settings { wc_v3, ..settings(&base) }).unwrap();
     assert!(store.abilities().finds_orders);
 
@@ -522,7 +522,7 @@ async fn every_page_is_looked_through_and_what_lists_leave_out_when_told_to() {
         [json!(full), json!([row(11, "corr_1")]), json!([binned])].map(|b| Say::new(200, b.to_string()));
     let (stub, base) = Stub::start(says).await;
     let secret = "cs".to_owned().into();
-    let wc_v3 = Some(WcV3 { key: "ck".to_owned(), secret });
+    let wc_v3 = Some(WcV3 { key: "ck".to_owned(), secret, writes: false });
     let store = WooStore::new(Settings { wc_v3, ..settings(&base) }).unwrap();
     let since = DateTime::UNIX_EPOCH;
     let search = OrderSearch { correlation_id: "corr_1", email: "a@b.example", since, thorough: true };

@@ -44,7 +44,7 @@ impl Service {
     }
 
     pub(super) async fn update_session(&self, before: Session, change: Change) -> Result<Verdict, Error> {
-        let before = if before.waits_at_the_shop() {
+        let mut before = if before.waits_at_the_shop() {
             match Box::pin(self.unpaid(before)).await? {
                 Unpaid::Paid(session) => return Ok(Verdict::only(Outcome::Finished(session))),
                 Unpaid::Waiting(session) => return Ok(Verdict::only(Outcome::Session(session))),
@@ -60,6 +60,16 @@ impl Service {
             Taken::Refused(outcome) => return Ok(Verdict::only(outcome)),
             Taken::Changed { unavailable } => unavailable,
         };
+        if self.changes_cart(&before, &session) {
+            // A pending order keeps units and coupons back, from its own buyer too (E7, E8).
+            before = Box::pin(self.withdraw_now(before)).await?;
+            if before.status.is_final() {
+                return Ok(Verdict::only(Outcome::Finished(Box::new(before))));
+            }
+            session.withdrawals.clone_from(&before.withdrawals);
+            session.cases.clone_from(&before.cases);
+            session.story.clone_from(&before.story);
+        }
         match Box::pin(self.reach(&mut session, policy, nothing_ships_option.as_deref())).await {
             Ok(None) => {}
             Ok(Some(refusal)) => {
@@ -80,11 +90,18 @@ impl Service {
             }
         }
         self.present(&mut session, unavailable);
+        session.tell_own_order();
         let now = self.parts.clock.now();
         session.updated_at = now;
         session.tell(now, "changed");
         session.expires_at = self.expiry(session.created_at, now);
         Ok(Verdict::write(session, Expect::Version(before.version)))
+    }
+
+    /// Whether the shop's cart is to become another one.
+    fn changes_cart(&self, before: &Session, wanted: &Session) -> bool {
+        let wanted = plan(wanted, Purpose::Show, self.settings.stand_ins.as_ref());
+        before.cart.as_ref().is_some_and(|cart| cart.plan != wanted)
     }
 
     fn blank(&self, call: &Call) -> Session {
@@ -120,6 +137,7 @@ impl Service {
             of_older_epoch: false,
             first_checked_at: None,
             cases: Vec::new(),
+            withdrawals: Vec::new(),
             story: Vec::new(),
             watch: None,
         }

@@ -93,6 +93,7 @@ impl Service {
             seen_by,
             state,
             total,
+            stock_taken: false,
             adopted: session.order.as_ref().is_some_and(|order| order.shop_order == shop_order),
             at: self.parts.clock.now(),
         }
@@ -101,7 +102,9 @@ impl Service {
     /// All orders that a look found.
     pub(super) fn all_seen(&self, session: &Session, found: &Found) -> Vec<Sighting> {
         let one = |order: &crate::checkout::store::FoundOrder| {
-            self.seen(session, &order.order.shop_order, order.state, Some(order.total), SeenBy::Look)
+            let seen =
+                self.seen(session, &order.order.shop_order, order.state, Some(order.total), SeenBy::Look);
+            Sighting { stock_taken: order.stock_taken, ..seen }
         };
         found.all().iter().map(one).collect()
     }
@@ -288,7 +291,7 @@ impl Service {
     /// Closes the open attempt.
     pub(super) fn end_attempt(&self, session: &mut Session, end: AttemptEnd, shop_order: Option<String>) {
         let closed_at = self.parts.clock.now();
-        if let Some(Attempt { number, units, .. }) = session.attempt.take() {
+        if let Some(Attempt { number, units, draft, .. }) = session.attempt.take() {
             session.tell(closed_at, format!("attempt {number}: {}", end.name()));
             let stays = matches!(end, AttemptEnd::Declined | AttemptEnd::Escalated);
             session.held = if stays { units.clone() } else { Vec::new() };
@@ -299,6 +302,7 @@ impl Service {
                 closed_at,
                 units,
                 shop_keeps_units: false,
+                draft,
             });
         }
     }

@@ -26,7 +26,7 @@ use crate::{
         session::{Address, Attempt, AttemptEnd, Cart, Sent, Session, Status},
         showing::{Basis, differences, settle_status},
         state::{self, ClaimEnd, Expect},
-        store::{Checked, Effect, Error as StoreError, PlaceOrder, Placement},
+        store::{Checked, Draft, Effect, Error as StoreError, PlaceOrder, Placement},
     },
     idempotency::Answer,
 };
@@ -189,8 +189,19 @@ impl Service {
             return answered(Verdict::write(session, expect));
         }
         order.expected_total = session.cart.as_ref().map(|cart| cart.view.totals.total).unwrap_or_default();
+        let cart = session.cart.as_ref().unwrap_or(cart);
+        let draft = match self.name_order(cart, order.method.as_deref()).await {
+            Ok(draft) => draft,
+            Err(error) => {
+                if error.effect() != Effect::NotSent {
+                    self.leave_cart(&session).await?;
+                }
+                return Err(error.into());
+            }
+        };
         let stored_at = Instant::now();
-        let session = self.store_placing(call, session, &order, checked_at, &behind).await?;
+        let asked = Asked { checked_at, draft };
+        let session = self.store_placing(call, session, &order, asked, &behind).await?;
         Ok(Ready::Placing(Box::new(Placing { session, order, stored_at })))
     }
 
@@ -272,7 +283,7 @@ impl Service {
         if view.lines.is_empty() && !session.lines.is_empty() {
             // An empty cart where lines were expected is evidence of an order (R6): look, and never order on doubt.
             tracing::warn!(session = %session.id, "the cart is empty before an order");
-            if self.parts.store.abilities().finds_orders {
+            if self.can_look(session) {
                 let found = self.find(session).await?;
                 if found.placed().is_some() {
                     let (completed, seen) = self.complete_with(session.clone(), &found);
@@ -316,7 +327,7 @@ impl Service {
         call: &Call,
         mut session: Session,
         order: &PlaceOrder,
-        checked_at: Option<DateTime<Utc>>,
+        Asked { checked_at, draft }: Asked,
         behind: &Behind<'_>,
     ) -> Result<Session, Error> {
         let number = u32::try_from(session.closed_attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -347,6 +358,7 @@ impl Service {
             generation: session.generation,
             units: behind.wanted.units.clone(),
             is_over: false,
+            draft,
         });
         let attach = ClaimEnd::Attach(call.claim.clone(), number);
         let view = session.cart.as_ref().map(|cart| &cart.view);
@@ -447,6 +459,14 @@ fn order_of(session: &Session, payment: Payment, caller: &CallerId) -> PlaceOrde
     }
 }
 
+/// What the shop has said right before *placing*.
+struct Asked {
+    /// Its own time of the last look.
+    checked_at: Option<DateTime<Utc>>,
+    /// The order that it named.
+    draft: Option<Draft>,
+}
+
 /// What the last look came to.
 enum Look {
     /// All is as it was shown; with the shop's own time of the look.
@@ -486,6 +506,7 @@ fn is_about_the_last_try(kind: &Kind) -> bool {
             | Kind::OptionChanged
             | Kind::ShopRefused
             | Kind::Short { .. }
+            | Kind::OwnOrderHolds
     )
 }
 

@@ -6,6 +6,7 @@
 mod change;
 mod closing;
 mod complete;
+mod drafts;
 mod outcomes;
 mod pace;
 mod pause;
@@ -17,6 +18,7 @@ mod stock;
 mod turns;
 mod unpaid;
 mod watch;
+mod withdraw;
 
 use std::{
     collections::HashMap,

@@ -84,7 +84,7 @@ impl Service {
         let shop_keeps_units = shop_order.is_some();
         if let Some(order) = &shop_order {
             seen.push(self.seen(&session, order, FoundState::Pending, None, SeenBy::Answer));
-        } else if self.parts.store.abilities().finds_orders {
+        } else if self.can_look(&session) {
             match self.find(&session).await {
                 Ok(found) => {
                     if found.placed().is_some() {
@@ -163,6 +163,7 @@ impl Service {
             };
             add_new(&mut session, vec![Problem::new(kind, place)]);
         }
+        session.tell_own_order();
         let (refused, stock) = (session.clone(), reason == RefusedOrder::Stock);
         let answer = Box::pin(self.close(call, session, Vec::new())).await?;
         if stock {

@@ -84,6 +84,7 @@ impl Service {
         session.status = Status::Canceled;
         session.tell(self.parts.clock.now(), "canceled");
         session.problems.clear();
+        self.withdraw_later(&mut session);
         session.updated_at = self.parts.clock.now();
         Ok(Verdict::write(session, expect))
     }
@@ -102,6 +103,7 @@ impl Service {
         session.status = Status::Expired;
         session.tell(self.parts.clock.now(), "expired");
         session.problems = vec![Problem::new(Kind::Expired, Place::Session)];
+        self.withdraw_later(&mut session);
         self.store(session).await
     }
 }

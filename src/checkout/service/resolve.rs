@@ -84,7 +84,7 @@ impl Service {
             let Some(found) = found else { return Ok(false) };
             found.clone()
         } else {
-            self.named_order(&session, shop_order)
+            Self::named_order(&session, shop_order)
         };
         let number = attempt_number(&session);
         let (answer, cart) = (answer_of(&session), session.cart.clone());
@@ -100,7 +100,7 @@ impl Service {
     }
 
     /// An order of which only the person knows: it is taken to cost what was agreed.
-    fn named_order(&self, session: &Session, shop_order: &str) -> FoundOrder {
+    fn named_order(session: &Session, shop_order: &str) -> FoundOrder {
         FoundOrder {
             order: PlacedOrder {
                 shop_order: shop_order.to_owned(),
@@ -113,7 +113,8 @@ impl Service {
             state: FoundState::Placed,
             total: session.attempt.as_ref().map(|attempt| attempt.total).unwrap_or_default(),
             traces: false,
-            modified_at: self.parts.clock.now(),
+            modified_at: None,
+            stock_taken: false,
         }
     }
 }

@@ -18,14 +18,13 @@ use chrono::TimeDelta;
 use futures::StreamExt as _;
 
 use super::{
-    Service,
+    Service, Settings,
     closing::{answer_of, attempt_number},
     pace::Waited,
 };
 use crate::{
     checkout::{
         Error,
-        ids::SessionId,
         points::Point,
         problem::{Kind, Place, Problem},
         session::{Attempt, AttemptEnd, Sent, Session, Status},
@@ -47,14 +46,14 @@ const MARGIN: TimeDelta = TimeDelta::hours(1);
 const AT_A_TIME: usize = 4;
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_secs(5);
+pub(super) const LOOK: Duration = Duration::from_secs(5);
 
 /// Between two looks at an order with traces of a payment, and at one that a person has to decide about: the shop may
 /// still decide it.
-const SLOW_LOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(10));
+pub(super) const SLOW_LOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(10));
 
 /// An unpaid order is taken for declined after this long.
-const PENDING_LIFE: Duration = Duration::from_mins(2);
+pub(super) const PENDING_LIFE: Duration = Duration::from_mins(2);
 
 /// How long a shop keeps an unpaid order, by default: then one with traces of a payment waits for a person.
 const HOLD: Duration = Duration::from_hours(1);
@@ -62,7 +61,17 @@ const HOLD: Duration = Duration::from_hours(1);
 /// What a look found.
 pub(super) struct Found(Vec<FoundOrder>);
 
+/// How long a `POST` whose outcome nobody knows is waited for (G).
+pub(super) fn wait_of(settings: &Settings) -> TimeDelta {
+    TimeDelta::from_std(settings.settle_wait).unwrap_or(TimeDelta::days(1))
+}
+
 impl Found {
+    /// What was read by keys, not looked for.
+    pub(super) const fn by_key(orders: Vec<FoundOrder>) -> Self {
+        Self(orders)
+    }
+
     /// The orders that count, the oldest first.
     pub(super) fn all_placed(&self) -> Vec<&FoundOrder> {
         let mut placed: Vec<_> = self.0.iter().filter(|found| found.state == FoundState::Placed).collect();
@@ -110,7 +119,7 @@ impl Found {
             session.closed_attempts.iter().any(|closed| closed.shop_order.as_deref() == id)
         };
         let is_fresh = |found: &FoundOrder| {
-            !is_old(found) || checked_at.is_some_and(|checked_at| found.modified_at >= checked_at)
+            !is_old(found) || checked_at.is_some_and(|checked_at| found.modified_at >= Some(checked_at))
         };
         Self(self.0.into_iter().filter(is_fresh).collect())
     }
@@ -134,12 +143,12 @@ pub(super) enum Next {
 }
 
 /// How an attempt that made no order ends.
-struct Unpaid {
-    end: AttemptEnd,
+pub(super) struct Unpaid {
+    pub(super) end: AttemptEnd,
     /// The order that it left behind.
-    shop_order: Option<String>,
+    pub(super) shop_order: Option<String>,
     /// Whether the cart is still as the attempt found it: then the next one can pay that order.
-    cart_stands: bool,
+    pub(super) cart_stands: bool,
 }
 
 impl Service {
@@ -153,6 +162,9 @@ impl Service {
         let email = attempt
             .map(|attempt| attempt.email.clone())
             .or_else(|| session.cart.as_ref().and_then(|cart| cart.plan.customer.as_ref()?.email.clone()));
+        if !self.parts.store.abilities().finds_orders {
+            return self.read_drafts(session, email.as_deref().unwrap_or_default()).await;
+        }
         let search = OrderSearch {
             correlation_id: &session.correlation_id,
             email: email.as_deref().unwrap_or_default(),
@@ -177,7 +189,7 @@ impl Service {
         }
         match self.parts.state.overdue(&self.settings.shop, self.parts.clock.now()).await {
             Ok(overdue) => {
-                self.each(overdue, |id| self.expire_overdue(id), "a session could not be expired yet").await;
+                self.each(overdue, |id| self.take_up(id), "what a session wants could not be done yet").await;
             }
             Err(error) => tracing::warn!(%error, "overdue sessions could not be listed"),
         }
@@ -197,19 +209,6 @@ impl Service {
                 }
             })
             .await;
-    }
-
-    async fn expire_overdue(&self, id: SessionId) -> Result<(), Error> {
-        let _turn = self.turn(&id).await?;
-        let Some(session) = self.parts.state.session(&self.settings.shop, &id).await? else { return Ok(()) };
-        if session.status.is_final() {
-            return Box::pin(self.look_again(session)).await;
-        }
-        let over = session.expires_at <= self.parts.clock.now();
-        if over && session.attempt.is_none() && !session.wants_review() {
-            Box::pin(self.end_by_time(session)).await?;
-        }
-        Ok(())
     }
 
     /// One step towards the end of an attempt, when it is due.
@@ -258,11 +257,13 @@ impl Service {
                 .await?;
             return Ok(Next::After(SLOW_LOOK.1));
         }
-        if !self.parts.store.abilities().finds_orders {
+        if !self.parts.store.abilities().finds_orders && attempt.draft.is_none() {
             if !attempt.review {
                 tracing::error!(session = %id, "an order's outcome is unknown and nothing can look for it: \
                     a person has to; a key that reads the shop's orders makes this exact");
-                Box::pin(self.keep(session, "nothing can look for its order: a person has to", |attempt| {
+                let why = "nothing can look for its order (no key that reads orders, and the shop named none before): \
+                    a person has to";
+                Box::pin(self.keep(session, why, |attempt| {
                     attempt.review = true;
                 }))
                 .await?;
@@ -275,26 +276,34 @@ impl Service {
         if found.placed().is_some() {
             return Box::pin(self.settled_as_placed(session, &found)).await;
         }
+        if let Some(draft) = attempt.draft.as_ref().filter(|_| !self.parts.store.abilities().finds_orders) {
+            return Box::pin(self.step_by_key(session, (&attempt, waited), draft, found)).await;
+        }
         if attempt.review {
             return Ok(Next::After(SLOW_LOOK.1));
         }
         let fresh = found.fresh(&session);
         let fenced = attempt.fenced_at.is_some();
         if !fenced && (fresh.0.is_empty() || attempt.sent != Sent::Yes) {
-            self.fence(&session).await?;
-            self.at(Point::SettleFenced, Some(&id)).await;
-            let now = self.parts.clock.now();
-            Box::pin(
-                self.keep(session, "its cart is emptied as a fence", |attempt| attempt.fenced_at = Some(now)),
-            )
-            .await?;
-            // One that was surely never sent has nothing to wait for.
-            return Ok(Next::After(if attempt.sent == Sent::No { Duration::ZERO } else { LOOK }));
+            return Box::pin(self.fenced(session, &attempt)).await;
         }
         if fenced && self.is_filled_again(&session).await? {
             return Box::pin(self.ended_unpaid(session, &attempt, waited)).await;
         }
         Box::pin(self.decide(session, &attempt, waited, fresh)).await
+    }
+
+    /// S3: the cart is emptied, and that is noted.
+    pub(super) async fn fenced(&self, session: Session, attempt: &Attempt) -> Result<Next, Error> {
+        self.fence(&session).await?;
+        self.at(Point::SettleFenced, Some(&session.id)).await;
+        let now = self.parts.clock.now();
+        Box::pin(
+            self.keep(session, "its cart is emptied as a fence", |attempt| attempt.fenced_at = Some(now)),
+        )
+        .await?;
+        // One that was surely never sent has nothing to wait for.
+        Ok(Next::After(if attempt.sent == Sent::No { Duration::ZERO } else { LOOK }))
     }
 
     /// What is to be made of it once the `POST` has had its time.
@@ -391,7 +400,7 @@ impl Service {
         }
     }
 
-    async fn for_a_person(&self, session: Session) -> Result<Next, Error> {
+    pub(super) async fn for_a_person(&self, session: Session) -> Result<Next, Error> {
         tracing::error!(session = %session.id, "the order of a lost attempt is in a state that no machine can judge: \
             a person has to look");
         Box::pin(self.keep(
@@ -433,7 +442,7 @@ impl Service {
         Ok(Next::Round)
     }
 
-    async fn settled_as_unpaid(
+    pub(super) async fn settled_as_unpaid(
         &self,
         mut session: Session,
         unpaid: Unpaid,
@@ -471,6 +480,7 @@ impl Service {
         self.end_attempt(&mut session, AttemptEnd::Fenced, None);
         session.status = Status::Ready;
         session.leave_cart();
+        self.withdraw_later(&mut session);
         let end = claim.map_or(ClaimEnd::Keep, |scope| ClaimEnd::ReleaseScope(Scope::stored(scope)));
         tracing::info!(session = %session.id, "a lost attempt made no order");
         Box::pin(self.commit_closed(session, number, end, Vec::new())).await?;

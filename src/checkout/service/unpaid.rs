@@ -54,7 +54,7 @@ impl Service {
         if !session.may_have_an_order() {
             return Ok(Unpaid::Clear(Box::new(session)));
         }
-        if !self.parts.store.abilities().finds_orders {
+        if !self.can_look(&session) {
             let waits = session.waits_at_the_shop();
             let session = Box::new(session);
             return Ok(if waits { Unpaid::Waiting(session) } else { Unpaid::Clear(session) });

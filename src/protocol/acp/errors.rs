@@ -12,6 +12,9 @@ use crate::{
     protocol::json,
 };
 
+/// Seconds after which a caller may ask again about an order that a person has to find out about.
+const IN_REVIEW_RETRY_SECS: u64 = 60;
+
 /// Why a request is not answered with a session.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -47,6 +50,8 @@ pub(super) enum Failure {
     },
     /// The first request with this key is still running.
     KeyInFlight,
+    /// The order of the first request with the key waits for a person.
+    KeyInReview,
     /// The body has not the form that the version asks for.
     Form(Form),
     /// No such session, or another agent's.
@@ -185,6 +190,12 @@ impl Failure {
                 "The first request with this Idempotency-Key is still running.",
             )
             .with("retry-after", &IN_FLIGHT_RETRY_SECS),
+            Self::KeyInReview => Draft::refusal(
+                409,
+                "idempotency_in_flight",
+                "The order could not be confirmed. The merchant is checking it and decides. Do not order again.",
+            )
+            .with("retry-after", &IN_REVIEW_RETRY_SECS),
             Self::Form(form) => Draft::refusal(400, form.code, form.message).at(&form.param),
             Self::SessionNotFound => {
                 Draft::refusal(404, "session_not_found", "There is no such checkout session.")
@@ -313,6 +324,7 @@ mod tests {
             (Failure::KeyInvalid, 400, "invalid_idempotency_key", None),
             (Failure::KeyConflict { status: 422 }, 422, "idempotency_conflict", None),
             (Failure::KeyInFlight, 409, "idempotency_in_flight", Some(("retry-after", "2"))),
+            (Failure::KeyInReview, 409, "idempotency_in_flight", Some(("retry-after", "60"))),
             (Failure::SessionNotFound, 404, "session_not_found", None),
             (Failure::Ended(Status::Completed), 405, "session_completed", Some(("allow", "GET"))),
             (Failure::Ended(Status::Canceled), 405, "session_canceled", Some(("allow", "GET"))),

@@ -25,8 +25,8 @@ use crate::{
         Error,
         command::{Change, Completion},
         ids::{CallerId, SessionId},
-        outcome::{Operation, RenderContext},
-        service::Call,
+        outcome::{Operation, Outcome, RenderContext},
+        service::{Call, Service},
     },
     clock::Ids,
     idempotency::{Answer, Decision, Key, policy},
@@ -55,6 +55,12 @@ fn checkout() -> Router<Arc<Acp>> {
         .route("/checkout_sessions/{id}", get(read).post(update).fallback(only_get_and_post))
         .route("/checkout_sessions/{id}/complete", post(complete).fallback(only_post))
         .route("/checkout_sessions/{id}/cancel", post(cancel).fallback(only_post))
+}
+
+/// Whether a person has to find out about the order of a session. One that cannot be read now is only in the making.
+async fn is_unconfirmed(service: &Arc<Service>, caller: &CallerId, id: Option<&SessionId>) -> bool {
+    let Some(id) = id else { return false };
+    matches!(service.get(caller, id).await, Ok(Outcome::Session(session)) if session.is_unconfirmed())
 }
 
 /// A write, and the session that it is about.
@@ -150,7 +156,11 @@ async fn answer_write(acp: &Acp, write: Write, request: Request) -> Result<Given
         Decision::Run(claim) => claim,
         Decision::Replay(answer) => return Ok(Given { answer, replayed: policy.marks_replays }),
         Decision::Conflict => return Err(Failure::KeyConflict { status: policy.conflict_status }),
-        Decision::InFlight { placing: _ } => return Err(Failure::KeyInFlight),
+        Decision::InFlight { placing } => {
+            let id = write.session().filter(|_| placing);
+            let unconfirmed = Box::pin(is_unconfirmed(service, &caller, id)).await;
+            return Err(if unconfirmed { Failure::KeyInReview } else { Failure::KeyInFlight });
+        }
     };
 
     let (command, details) = match parse(acp, version, write, body.as_ref()) {

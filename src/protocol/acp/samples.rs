@@ -198,6 +198,7 @@ pub(super) fn session() -> Session {
         of_older_epoch: false,
         first_checked_at: None,
         cases: Vec::new(),
+        withdrawals: Vec::new(),
         story: Vec::new(),
         watch: None,
     }

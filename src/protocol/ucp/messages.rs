@@ -159,6 +159,18 @@ fn words(kind: &Kind) -> (&'static str, String) {
             "complete_in_progress",
             text("The order is being placed. Nothing was changed. Read the checkout again."),
         ),
+        Kind::OrderUnconfirmed => (
+            "order_unconfirmed",
+            text(
+                "The order could not be confirmed. The merchant is checking it and decides. Do not order again.",
+            ),
+        ),
+        Kind::OwnOrderHolds => (
+            "unpaid_order_holds_items",
+            text(
+                "An order of this checkout that was left unpaid may keep items or codes back, until the shop gives it up.",
+            ),
+        ),
         Kind::OrderDiffers => (
             "order_differs",
             text("The shop's order differs from what was agreed. Check the order at the shop."),

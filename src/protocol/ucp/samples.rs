@@ -179,6 +179,7 @@ pub(crate) fn session() -> Session {
         of_older_epoch: false,
         first_checked_at: None,
         cases: Vec::new(),
+        withdrawals: Vec::new(),
         story: Vec::new(),
         watch: None,
     }

@@ -256,8 +256,16 @@ impl Redis {
             text(session.map(|session| session.id.to_string()).unwrap_or_default()),
             body.unwrap_or_default(),
             text(attempt.map(|attempt| attempt.number.to_string()).unwrap_or_default()),
-            text(session.map(|session| session.due_at().timestamp_millis().to_string()).unwrap_or_default()),
-            text(if session.is_some_and(Session::is_over) { "1" } else { "0" }.to_owned()),
+            text(
+                session
+                    .map(|session| {
+                        session.due_at().unwrap_or(session.expires_at).timestamp_millis().to_string()
+                    })
+                    .unwrap_or_default(),
+            ),
+            text(
+                if session.is_some_and(|session| session.due_at().is_none()) { "1" } else { "0" }.to_owned(),
+            ),
             text(
                 session.map(|session| session.updated_at.timestamp_millis().to_string()).unwrap_or_default(),
             ),

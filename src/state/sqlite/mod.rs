@@ -9,7 +9,7 @@
 //! | table | key | value | written by |
 //! |---|---|---|---|
 //! | `claims` | scope | fingerprint, fence, state, session, attempt, answer, `keep_until` | `claim`, `commit`, `sweep` |
-//! | `sessions` | shop, id | version, status, `expires_at`, open attempt, review, epoch, JSON | `commit`, `sweep` |
+//! | `sessions` | shop, id | version, whether it rests, when it is due (`expires_at`), open attempt, review, epoch, JSON | `commit`, `sweep` |
 //! | `sightings` | shop, shop order | session, whether it is its order, first and last sight as JSON | `commit`, `sweep` |
 //! | `shelves` | shop, stock id | who holds and buys, counts, as JSON | `reserve`, `observe`, `give_back`, `commit` |
 //! | `sequences` | shop | the last number of its stock sequence | the same |

@@ -95,7 +95,7 @@ impl StoreApi {
     }
 }
 
-/// `wc/v3`, read with the merchant's key.
+/// `wc/v3`, with the merchant's key.
 #[derive(Debug)]
 pub(super) struct AdminApi {
     http: reqwest::Client,
@@ -120,6 +120,21 @@ impl AdminApi {
             .basic_auth(&self.key, Some(self.secret.expose_secret()))
             .timeout(deadline);
         send(&self.http, request, path, false).await
+    }
+
+    /// A write.
+    pub(super) async fn put(
+        &self,
+        deadline: Duration,
+        path: &str,
+        query: &[(&str, &str)],
+        body: &(impl Serialize + Sync),
+    ) -> Result<Answer, Error> {
+        let request = request(&self.http, &self.root, Method::PUT, path, query)
+            .basic_auth(&self.key, Some(self.secret.expose_secret()))
+            .json(body)
+            .timeout(deadline);
+        send(&self.http, request, path, true).await
     }
 }
 

@@ -15,7 +15,8 @@
 //! | `resolve` | item ids |
 //! | `catalog` | products, for the catalogue's port |
 //!
-//! Calls at the shop: `open` 2, `change`, `check`, `read`, `place`, `read_order` and `empty` 1 each; one more read
+//! Calls at the shop: `open` 2, `change`, `check`, `draft`, `read`, `place`, `read_order`, `find_draft`, `cancel_order`
+//! and `empty` 1 each; one more read
 //! where the last inner call of a batch was refused, one more batch for every 25 inner calls; `resolve` 0 or 1.
 //!
 //! Nothing is repeated in here, and nothing but `place` carries payment data. The caller makes the calls on one
@@ -36,7 +37,7 @@ mod translate;
 mod wire;
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -44,6 +45,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use reqwest::Method;
 use secrecy::SecretString;
+use serde_json::json;
 use url::Url;
 
 pub use self::resolve::ItemIds;
@@ -59,8 +61,8 @@ use crate::{
         ids::ProductId,
         session::Cart,
         store::{
-            Abilities, Checked, Effect, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, ProductStock, RefusedOrder, Resolved, Store,
+            Abilities, Checked, Draft, Effect, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder,
+            PlacedOrder, Placement, ProductStock, RefusedOrder, Resolved, Store,
         },
     },
     money::Currency,
@@ -125,13 +127,15 @@ impl Default for Deadlines {
     }
 }
 
-/// A key to `wc/v3`; reading is enough.
+/// A key to `wc/v3`; reading is enough to find lost orders.
 #[derive(Debug, Clone)]
 pub struct WcV3 {
     /// Consumer key.
     pub key: String,
     /// Consumer secret.
     pub secret: SecretString,
+    /// Whether it may write, and unpaid orders may be cancelled with it.
+    pub writes: bool,
 }
 
 /// A WooCommerce shop.
@@ -139,6 +143,9 @@ pub struct WcV3 {
 pub struct WooStore {
     api: StoreApi,
     admin: Option<AdminApi>,
+    cancels_orders: bool,
+    /// Whether the shop is known to make no order before the `POST`.
+    drafts_late: AtomicBool,
     resolver: Resolver,
     catalog: catalog::Memory,
     shop: Shop,
@@ -160,13 +167,16 @@ impl WooStore {
     /// # Errors
     /// [`net::Error::Build`].
     pub fn new(settings: Settings) -> Result<Self, net::Error> {
+        let cancels_orders = settings.wc_v3.as_ref().is_some_and(|key| key.writes);
         let admin = match settings.wc_v3 {
-            Some(WcV3 { key, secret }) => Some(AdminApi::new(&settings.base_url, key, secret)?),
+            Some(WcV3 { key, secret, writes: _ }) => Some(AdminApi::new(&settings.base_url, key, secret)?),
             None => None,
         };
         Ok(Self {
             api: StoreApi::new(&settings.base_url)?,
             admin,
+            cancels_orders,
+            drafts_late: AtomicBool::new(false),
             resolver: Resolver::new(settings.item_ids, settings.sku_ttl, settings.unknown_sku_ttl),
             catalog: catalog::Memory::new(),
             currency: settings.currency,
@@ -307,7 +317,7 @@ fn after_a_write(error: Error) -> Error {
 #[async_trait]
 impl Store for WooStore {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.admin.is_some() }
+        Abilities { finds_orders: self.admin.is_some(), cancels_orders: self.cancels_orders }
     }
 
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
@@ -361,6 +371,47 @@ impl Store for WooStore {
     async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
         // Nothing limits it.
         Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    }
+
+    async fn draft(&self, cart: &Cart, method: Option<&str>) -> Result<Option<Draft>, Error> {
+        if self.drafts_late.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let call = self.writes();
+        let body = method.map_or_else(|| json!({}), |method| json!({ "payment_method": method }));
+        let handle = &cart.view.handle;
+        let answer = self.api.call(call, Method::PUT, "/checkout", &[], Some(handle), Some(&body)).await?;
+        let order: wire::Checkout = match answer.read(call) {
+            Ok(order) => order,
+            // Releases before 9.8 have no such route. Other refusals are the order's own, and come again with it.
+            Err(Error::Refused { status, code }) => {
+                self.drafts_late.store(matches!(status, 404 | 405), Ordering::Relaxed);
+                tracing::warn!(status, ?code, "the shop made no draft of an order");
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        token::renewed(handle, answer.token(), true)?;
+        if order.order_id == "0" || order.order_key.is_empty() {
+            self.drafts_late.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let fresh = order.status == "checkout-draft";
+        Ok(Some(Draft { shop_order: order.order_id, key: order.order_key, fresh }))
+    }
+
+    async fn find_draft(&self, draft: &Draft, email: &str) -> Result<Option<FoundOrder>, Error> {
+        orders::find_draft(&self.api, self.reads(), draft, email).await
+    }
+
+    async fn cancel_order(&self, shop_order: &str) -> Result<FoundOrder, Error> {
+        let Some(admin) = self.admin.as_ref().filter(|_| self.cancels_orders) else {
+            return Err(Error::Unintelligible {
+                what: "orders cannot be cancelled without a wc/v3 key that writes".to_owned(),
+                wrote: false,
+            });
+        };
+        orders::cancel(admin, self.writes(), self.currency, shop_order).await
     }
 
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {

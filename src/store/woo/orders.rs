@@ -2,20 +2,24 @@
 
 use chrono::{NaiveDateTime, SecondsFormat};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     client::{AdminApi, Call, NO_BODY, StoreApi},
     translate::{Reader, major},
-    wire::{LineTotals, Order, OrderTotals, Unit, V3Order},
+    wire::{LineTotals, Order, OrderTotals, Unit, V3Line, V3Order},
 };
 use crate::{
-    checkout::store::{Error, FoundOrder, FoundState, OrderSearch, OrderView, PlacedOrder},
+    checkout::store::{Draft, Error, FoundOrder, FoundState, OrderSearch, OrderView, PlacedOrder},
     money::Currency,
 };
 
 /// The order's meta that carries our correlation id.
 const CORRELATION: &str = "_wc_order_attribution_utm_id";
+/// The mark of a line whose units are taken off the stock.
+const REDUCED: &str = "_reduced_stock";
+/// What is read of an order.
+const FIELDS: &str = "id,status,total,meta_data,date_modified_gmt,line_items,order_key,number,transaction_id";
 /// How many orders a page has when none is asked for.
 const PAGE: usize = 10;
 /// Pages after which a search for one buyer's last orders has gone astray.
@@ -28,14 +32,19 @@ pub(super) async fn read(
     order: &PlacedOrder,
     email: &str,
 ) -> Result<OrderView, Error> {
-    // The id becomes part of an address: only a number may.
-    if order.shop_order.is_empty() || !order.shop_order.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(unclear("the order's id is no number"));
-    }
-    let path = format!("/order/{}", order.shop_order);
-    let query = [("key", order.key.as_str()), ("billing_email", email)];
-    let order: Order = api.call(call, Method::GET, &path, &query, None, NO_BODY).await?.read(call)?;
-    view(&order)
+    view(&by_key(api, call, &order.shop_order, &order.key, email).await?)
+}
+
+async fn by_key(
+    api: &StoreApi,
+    call: Call,
+    shop_order: &str,
+    key: &str,
+    email: &str,
+) -> Result<Order, Error> {
+    let path = format!("/order/{}", number(shop_order)?);
+    let query = [("key", key), ("billing_email", email)];
+    api.call(call, Method::GET, &path, &query, None, NO_BODY).await?.read(call)
 }
 
 fn view(order: &Order) -> Result<OrderView, Error> {
@@ -99,10 +108,7 @@ pub(super) async fn find(
                 ("created_via", "store-api"),
                 ("search", email),
                 ("after", after.as_str()),
-                (
-                    "_fields",
-                    "id,status,total,meta_data,date_modified_gmt,line_items,order_key,number,transaction_id",
-                ),
+                ("_fields", FIELDS),
             ];
             query.extend(status.map(|status| ("status", status)));
             if page > 1 {
@@ -143,23 +149,18 @@ fn translate(order: Value, currency: Currency) -> Result<FoundOrder, Error> {
     let modified = order.date_modified_gmt.trim_end_matches('Z');
     let modified = NaiveDateTime::parse_from_str(modified, "%Y-%m-%dT%H:%M:%S")
         .map_err(|_| unclear("`date_modified_gmt` of an order is no time"))?;
-    let state = match order.status.as_str() {
-        "processing" | "completed" | "on-hold" => FoundState::Placed,
-        "failed" => FoundState::Failed,
-        "cancelled" | "refunded" | "trash" => FoundState::Gone,
-        "pending" => FoundState::Pending,
-        "checkout-draft" => FoundState::Draft,
-        _ => FoundState::Unclear,
-    };
+    // Only lines that manage their stock get the mark, and nothing tells which do: certain is only that all have it.
+    let reduced = |line: &V3Line| line.meta_data.iter().any(|meta| meta.key == REDUCED);
     Ok(FoundOrder {
-        state,
+        state: state(&order.status),
+        stock_taken: !order.line_items.is_empty() && order.line_items.iter().all(reduced),
         total: major(&order.total, currency)?,
         traces: order.transaction_id.is_some_and(|id| !id.is_empty()),
-        modified_at: modified.and_utc(),
+        modified_at: Some(modified.and_utc()),
         order: PlacedOrder {
             number: order.number.unwrap_or_else(|| order.id.clone()),
             key: order.order_key.unwrap_or_default(),
-            paid: matches!(order.status.as_str(), "processing" | "completed"),
+            paid: is_paid(&order.status),
             // Not told here. A cart that is emptied once too often does no harm.
             cart_filled: true,
             permalink_url: None,
@@ -168,14 +169,83 @@ fn translate(order: Value, currency: Currency) -> Result<FoundOrder, Error> {
     })
 }
 
+/// How far an order got, by its status.
+fn state(status: &str) -> FoundState {
+    match status {
+        "processing" | "completed" | "on-hold" => FoundState::Placed,
+        "failed" => FoundState::Failed,
+        "cancelled" | "refunded" | "trash" => FoundState::Gone,
+        "pending" => FoundState::Pending,
+        "checkout-draft" => FoundState::Draft,
+        _ => FoundState::Unclear,
+    }
+}
+
+fn is_paid(status: &str) -> bool {
+    matches!(status, "processing" | "completed")
+}
+
+/// Reads an order by its key, as a look-up.
+///
+/// The Store API tells its status and total. It tells neither the time of its last change nor its transaction, so
+/// that an unpaid order may always have traces of a payment.
+pub(super) async fn find_draft(
+    api: &StoreApi,
+    call: Call,
+    draft: &Draft,
+    email: &str,
+) -> Result<Option<FoundOrder>, Error> {
+    let Draft { shop_order, key, fresh: _ } = draft;
+    let found = match by_key(api, call, shop_order, key, email).await {
+        Ok(found) => found,
+        Err(Error::Refused { status: 404, code: Some(_) }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let paid = is_paid(&found.status);
+    Ok(Some(FoundOrder {
+        state: state(&found.status),
+        total: view(&found)?.total,
+        traces: true,
+        modified_at: None,
+        stock_taken: false,
+        order: PlacedOrder {
+            shop_order: shop_order.clone(),
+            number: shop_order.clone(),
+            key: key.clone(),
+            paid,
+            cart_filled: true,
+            permalink_url: None,
+        },
+    }))
+}
+
+/// Cancels an order and tells what it is then.
+pub(super) async fn cancel(
+    api: &AdminApi,
+    call: Call,
+    currency: Currency,
+    shop_order: &str,
+) -> Result<FoundOrder, Error> {
+    let path = format!("/orders/{}", number(shop_order)?);
+    let body = json!({ "status": "cancelled" });
+    let answer = api.put(call.deadline, &path, &[("_fields", FIELDS)], &body).await?;
+    translate(answer.read(call)?, currency)
+}
+
+/// The id becomes part of an address: only a number may.
+fn number(shop_order: &str) -> Result<&str, Error> {
+    if shop_order.is_empty() || !shop_order.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(unclear("the order's id is no number"));
+    }
+    Ok(shop_order)
+}
+
 fn unclear(what: &str) -> Error {
     Error::Unintelligible { what: what.to_owned(), wrote: false }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn order(code: &str, shown: u32, line: (&str, &str), items: (&str, &str), price: &str) -> Order {
@@ -234,6 +304,25 @@ mod tests {
         }
         let found = translate(row("processing"), euro).unwrap();
         assert_eq!((found.total, found.traces, found.order.paid), (5000, false, true));
-        assert_eq!(found.modified_at.to_rfc3339(), "2026-11-30T17:37:44+00:00");
+        assert_eq!(found.modified_at.unwrap().to_rfc3339(), "2026-11-30T17:37:44+00:00");
+        assert!(!found.stock_taken, "nothing is known of its lines");
+    }
+
+    /// E13: for a moment after its status has turned an order's units are neither kept back nor sold.
+    #[test]
+    fn stock_is_surely_taken_only_where_every_line_says_so() {
+        let taken = |lines: Value| {
+            let order = json!({
+                "id": 1, "status": "processing", "total": "1.00", "date_modified_gmt": "2026-11-30T17:37:44",
+                "line_items": lines,
+            });
+            translate(order, Currency::parse("EUR").unwrap()).unwrap().stock_taken
+        };
+        let (marked, bare) =
+            (json!({"meta_data": [{"id": 9, "key": REDUCED, "value": "1"}]}), json!({"id": 2}));
+        assert!(taken(json!([marked])));
+        assert!(!taken(json!([marked, bare])), "it may be on its way");
+        assert!(!taken(json!([{"meta_data": [{"key": "pa_colour", "value": "red"}]}])));
+        assert!(!taken(json!([])));
     }
 }

@@ -290,6 +290,8 @@ pub(super) struct PaymentResult {
 /// The answer of `GET /order/{id}`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Order {
+    #[serde(default)]
+    pub(super) status: String,
     pub(super) items: Vec<OrderItem>,
     pub(super) totals: OrderTotals,
 }
@@ -338,6 +340,21 @@ pub(super) struct V3Order {
     pub(super) number: Option<String>,
     #[serde(default, deserialize_with = "text_or_null")]
     pub(super) transaction_id: Option<String>,
+    #[serde(default)]
+    pub(super) line_items: Vec<V3Line>,
+}
+
+/// A line of an order in `wc/v3`: only what tells whether its stock is taken.
+#[derive(Debug, Deserialize)]
+pub(super) struct V3Line {
+    #[serde(default)]
+    pub(super) meta_data: Vec<V3Meta>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct V3Meta {
+    #[serde(default)]
+    pub(super) key: Value,
 }
 
 /// A text, or a number written as one.

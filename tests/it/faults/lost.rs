@@ -6,7 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{TimeZone as _, Utc};
-use tillgate::clock::ManualClock;
+use tillgate::{
+    checkout::ids::{SessionId, ShopId},
+    clock::ManualClock,
+};
 
 use super::{house::House, live, order_number};
 use crate::support::{
@@ -35,9 +38,38 @@ enum Comes {
     Nothing(u64),
     /// An unpaid order; the key is answered with the decline.
     Decline(u64),
+    /// Nobody here can tell: a person has to, and everybody who asks is told so.
+    Person(u64),
 }
 
-use Comes::{Decline, Nothing, Order};
+use Comes::{Decline, Nothing, Order, Person};
+
+/// What the gateway has to look with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// A key that reads the shop's orders.
+    Key,
+    /// The same, at a shop that makes no order before the `POST`.
+    KeyLate,
+    /// No key, but the shop makes the order before: it is read by its own key.
+    Draft,
+    /// Neither.
+    Blind,
+}
+
+impl Sight {
+    const ALL: [Self; 4] = [Self::Key, Self::KeyLate, Self::Draft, Self::Blind];
+
+    /// What comes of a case that a key to the orders would settle so.
+    const fn comes(self, with_key: Comes) -> Comes {
+        match (self, with_key) {
+            (Self::Blind, _) => Person(10),
+            // By an order's own key a shop does not tell whether an unpaid one was charged.
+            (Self::Draft, Decline(_)) => Person(150),
+            (Self::Key | Self::KeyLate | Self::Draft, comes) => comes,
+        }
+    }
+}
 
 const CASES: &[(&str, Wrong, &str, Comes)] = &[
     ("cut before it was sent", Wrong::Line(Act::CutBefore), "success_token", Nothing(60)),
@@ -76,17 +108,20 @@ struct Place {
 }
 
 impl Place {
-    async fn new(wc_v3: bool) -> Self {
+    async fn new(sight: Sight) -> Self {
         let clock = Arc::new(ManualClock::new(Utc.with_ymd_and_hms(2026, 11, 30, 12, 0, 0).unwrap()));
         let house = House::open(clock.clone(), None, None, |settings| {
             for shop in settings.shops.values_mut() {
                 shop.deadlines.place_secs = 1;
-                if !wc_v3 {
+                if matches!(sight, Sight::Draft | Sight::Blind) {
                     shop.wc_v3 = None;
                 }
             }
         })
         .await;
+        if matches!(sight, Sight::KeyLate | Sight::Blind) {
+            house.shop.set_fault("late_draft").unwrap();
+        }
         Self { house, clock }
     }
 
@@ -97,7 +132,8 @@ impl Place {
         loop {
             self.house.apps[0].tend().await;
             let told = self.house.get(0, side, id).await.expect(200);
-            if told.text("/status") != "complete_in_progress" || passed.as_secs() > most {
+            let ended = told.text("/status") != "complete_in_progress" || wants_a_person(side, &told);
+            if ended || passed.as_secs() > most {
                 return (told, passed.as_secs());
             }
             let (wall, moved) = step(passed);
@@ -108,8 +144,15 @@ impl Place {
     }
 }
 
-async fn lose(side: Side, (name, wrong, token, comes): (&str, Wrong, &str, Comes)) -> String {
-    let place = Place::new(true).await;
+/// Whether an answer says that a person has to find out.
+fn wants_a_person(side: Side, told: &Reply) -> bool {
+    let code = if side == Side::Ucp { "order_unconfirmed" } else { "intervention_required" };
+    told.codes().iter().any(|told| told == code)
+}
+
+async fn lose(sight: Sight, side: Side, (name, wrong, token, comes): (&str, Wrong, &str, Comes)) -> String {
+    let comes = sight.comes(comes);
+    let place = Place::new(sight).await;
     let email = "lost@example.org";
     let id = place.house.ready(0, side, email).await;
     match wrong {
@@ -118,9 +161,9 @@ async fn lose(side: Side, (name, wrong, token, comes): (&str, Wrong, &str, Comes
     }
     let first = place.house.complete(0, side, &id, "k", token).await;
     assert!(!is_final(&first), "{name}: nobody knows yet: {}", first.json);
-    let (Order(most) | Nothing(most) | Decline(most)) = comes;
+    let (Order(most) | Nothing(most) | Decline(most) | Person(most)) = comes;
     let (told, passed) = place.settled(side, &id, most).await;
-    assert!(passed <= most, "{name}, {side:?}: still {} after {passed} s", told.json["status"]);
+    assert!(passed <= most, "{name}, {side:?}, {sight:?}: still {} after {passed} s", told.json["status"]);
     let again = place.house.complete(0, side, &id, "k", token).await;
     let twice = place.house.complete(0, side, &id, "k", token).await;
     assert_eq!((twice.status, &twice.bytes), (again.status, &again.bytes), "{name}");
@@ -143,23 +186,57 @@ async fn lose(side: Side, (name, wrong, token, comes): (&str, Wrong, &str, Comes
             assert_eq!(paid.text("/status"), "completed", "{name}: {}", paid.json);
             assert_eq!(live(&place.house.orders(email)), 1, "{name}");
         }
+        Person(_) => {
+            assert!(wants_a_person(side, &told), "{name}, {sight:?}: {}", told.json);
+            assert_eq!(told.text("/status"), "complete_in_progress", "{name}, {sight:?}");
+            told_to_wait(side, &again, name);
+            let other = place.house.complete(0, side, &id, "k2", "success_token").await;
+            assert!(wants_a_person(side, &other), "{name}: nothing is bought on doubt: {}", other.json);
+            let state = place.house.apps[0].state();
+            let kept = state.session(&ShopId::new("flower"), &SessionId::new(&id)).await.unwrap().unwrap();
+            assert!(kept.wants_review(), "{name}: a person finds it in the list");
+            assert_eq!(place.house.orders(email).len(), orders.len(), "{name}: {orders:?}");
+            assert!(live(&orders) <= 1, "{name}: {orders:?}");
+        }
     }
-    format!("{side:?}: {name}: {comes:?}, settled after {passed} s")
+    let outcome = match comes {
+        Order(_) => "the order",
+        Nothing(_) => "no order, the key is free",
+        Decline(_) => "declined",
+        Person(_) => "a person, and it is said",
+    };
+    format!("{:<8}{:<5}{name:<48}{outcome:<28}{passed:>4} s", format!("{sight:?}"), format!("{side:?}"))
+}
+
+/// What a repeat is told of an order that a person has to find out about: in progress, with the reason.
+fn told_to_wait(side: Side, again: &Reply, name: &str) {
+    match side {
+        Side::Ucp => {
+            assert_eq!((again.status, again.text("/status")), (200, "complete_in_progress"), "{name}");
+            assert!(wants_a_person(side, again), "{name}: {}", again.json);
+        }
+        Side::Acp => {
+            assert_eq!((again.status, again.text("/code")), (409, "idempotency_in_flight"), "{name}");
+            assert!(again.text("/message").contains("Do not order again"), "{name}: {}", again.json);
+            assert_eq!(again.header("retry-after"), Some("60"), "{name}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_answer_is_settled_by_itself_in_time() {
-    let cases =
-        [Side::Ucp, Side::Acp].into_iter().flat_map(|side| CASES.iter().map(move |case| lose(side, *case)));
-    let told = futures::future::join_all(cases).await;
-    println!("{}", told.join("\n"));
+    for sight in Sight::ALL {
+        let sides = [Side::Ucp, Side::Acp].into_iter();
+        let cases = sides.flat_map(|side| CASES.iter().map(move |case| lose(sight, side, *case)));
+        println!("{}", futures::future::join_all(cases).await.join("\n"));
+    }
 }
 
 /// W21: a balancer repeats the POST. Both run; what the gateway calls the order is one of them, and the same for all.
 #[tokio::test]
 async fn a_post_that_a_balancer_repeats_is_one_order_for_the_agent() {
     for side in [Side::Ucp, Side::Acp] {
-        let place = Place::new(true).await;
+        let place = Place::new(Sight::Key).await;
         let id = place.house.ready(0, side, "twice@example.org").await;
         drop(place.house.proxy.next(PLACE, Act::Twice));
         let first = place.house.complete(0, side, &id, "k", "success_token").await;
@@ -174,25 +251,5 @@ async fn a_post_that_a_balancer_repeats_is_one_order_for_the_agent() {
             .find(|order| order["id"].as_u64().map(|id| id.to_string()).as_deref() == order_number(&told));
         assert!(ours.is_some(), "{orders:?}");
         println!("{side:?}: the shop got the POST twice and has {} order(s)", orders.len());
-    }
-}
-
-/// Without a key that reads orders nothing tells a placed order from a lost one: a person has to, and it is said.
-#[tokio::test]
-async fn without_a_way_to_look_a_lost_answer_waits_for_a_person_and_says_so() {
-    for side in [Side::Ucp, Side::Acp] {
-        let place = Place::new(false).await;
-        let id = place.house.ready(0, side, "blind@example.org").await;
-        drop(place.house.proxy.next(PLACE, Act::CutAfter));
-        let first = place.house.complete(0, side, &id, "k", "success_token").await;
-        assert!(!is_final(&first), "{}", first.json);
-        let (told, _) = place.settled(side, &id, 300).await;
-        assert_eq!(told.text("/status"), "complete_in_progress", "{}", told.json);
-        let again = place.house.complete(0, side, &id, "k", "success_token").await;
-        assert!(!is_final(&again), "nothing is made up: {}", again.json);
-        let other = place.house.complete(0, side, &id, "k2", "success_token").await;
-        assert!(!is_final(&other), "nothing is bought on doubt: {}", other.json);
-        assert_eq!(live(&place.house.orders("blind@example.org")), 1);
-        println!("{side:?}: without a read key: {} {:?}", told.json["status"], told.codes());
     }
 }

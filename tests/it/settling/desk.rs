@@ -19,7 +19,7 @@ use tillgate::{
         session::{AttemptEnd, Cart, Session},
         state::{Records as _, SeenOrder},
         store::{
-            Abilities, Checked, Error, FoundOrder, FoundState, OrderSearch, OrderView, PlaceOrder,
+            Abilities, Checked, Draft, Error, FoundOrder, FoundState, OrderSearch, OrderView, PlaceOrder,
             PlacedOrder, Placement, ProductStock, Resolved, Store,
         },
     },
@@ -68,6 +68,10 @@ pub struct Inner {
     /// Which cart each `POST` bought.
     pub bought: Vec<String>,
     pub carts: u32,
+    /// What the shop names an order before it is placed.
+    pub draft: Option<Draft>,
+    /// Orders that are paid in the moment in which they are cancelled.
+    pub paid_meanwhile: bool,
 }
 
 pub struct Shop {
@@ -102,7 +106,7 @@ impl Shop {
 #[async_trait]
 impl Store for Shop {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.finds }
+        Abilities { finds_orders: self.finds, cancels_orders: self.finds }
     }
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
         Ok(items.iter().map(|item| Resolved::Product(ProductId::new(item))).collect())
@@ -166,6 +170,23 @@ impl Store for Shop {
         Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
     }
 
+    async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, Error> {
+        self.ask("draft", |inner| inner.draft.clone())
+    }
+    async fn find_draft(&self, draft: &Draft, _: &str) -> Result<Option<FoundOrder>, Error> {
+        let told = self.ask("find by key", |inner| inner.orders.clone())?;
+        Ok(told.into_iter().find(|order| order.order.shop_order == draft.shop_order))
+    }
+    async fn cancel_order(&self, shop_order: &str) -> Result<FoundOrder, Error> {
+        let time = self.time();
+        let found = self.ask("cancel", |inner| {
+            let paid = inner.paid_meanwhile;
+            let order = inner.orders.iter_mut().find(|order| order.order.shop_order == shop_order)?;
+            (order.state, order.traces, order.modified_at) = (FoundState::Gone, paid, Some(time));
+            Some(order.clone())
+        })?;
+        found.ok_or(Error::Refused { status: 404, code: None })
+    }
     async fn empty(&self, _: &CartHandle) -> Result<(), Error> {
         self.ask("empty", |inner| inner.emptied = true)
     }
@@ -187,7 +208,8 @@ pub fn order(id: u32, state: FoundState, modified_at: DateTime<Utc>) -> FoundOrd
         state,
         total: TOTAL,
         traces: false,
-        modified_at,
+        modified_at: Some(modified_at),
+        stock_taken: false,
     }
 }
 

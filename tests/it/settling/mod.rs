@@ -4,6 +4,8 @@
 //! Two gateways share one state where one of them sleeps: the other settles what the first has left.
 
 mod desk;
+mod drafts;
+mod withdrawn;
 
 use std::{sync::Arc, time::Duration};
 
@@ -243,8 +245,17 @@ async fn without_a_way_to_look_a_person_has_to_and_nothing_is_touched() {
     desk.lose().await;
     assert!(!desk.settles_within(3600).await);
     assert!(desk.stored().await.wants_review());
-    assert_eq!(desk.with_shop(|inner| inner.asked.clone()), ["check", "place"]);
-    assert_eq!(desk.complete("k").await["status"], "complete_in_progress");
+    assert_eq!(desk.with_shop(|inner| inner.asked.clone()), ["check", "draft", "place"]);
+    let again = desk.complete("k").await;
+    assert_eq!(
+        (&again["status"], codes(&again)),
+        (&json!("complete_in_progress"), vec!["order_unconfirmed"])
+    );
+    assert_eq!(codes(&desk.get().await), ["order_unconfirmed"]);
+    // Another key is told the same, and that nothing was done.
+    assert_eq!(codes(&desk.complete("other").await), ["order_unconfirmed", "complete_in_progress"]);
+    let why = desk.stored().await.story.pop().unwrap().what;
+    assert!(why.contains("no key that reads orders"), "{why}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tillgate::{
         ids::ProductId,
         session::Cart,
         store::{
-            Abilities, Checked, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
+            Abilities, Checked, Draft, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
             Placement, ProductStock, Resolved, Store,
         },
     },
@@ -85,7 +85,7 @@ impl Client {
 #[async_trait]
 impl Store for Client {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.finds }
+        Abilities { finds_orders: self.finds, cancels_orders: false }
     }
 
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
@@ -183,6 +183,15 @@ impl Store for Client {
         .await
     }
 
+    async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, Error> {
+        Ok(None)
+    }
+    async fn find_draft(&self, _: &Draft, _: &str) -> Result<Option<FoundOrder>, Error> {
+        Ok(None)
+    }
+    async fn cancel_order(&self, _: &str) -> Result<FoundOrder, Error> {
+        Err(Error::Refused { status: 401, code: None })
+    }
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {
         let (shop, cart, process) = (Arc::clone(&self.shop), cart.identity.clone(), self.process);
         self.call(DEADLINES.0, async move {

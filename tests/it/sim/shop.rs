@@ -420,7 +420,8 @@ impl Shop {
                 state: if late { FoundState::Pending } else { order.state },
                 total: order.total,
                 traces: order.traces,
-                modified_at: self.at(order.modified),
+                modified_at: Some(self.at(order.modified)),
+                stock_taken: false,
             }
         });
         found.collect()

@@ -141,6 +141,7 @@ fn placing(session: &Session, number: u32, claim: &Claim) -> Session {
         generation: 1,
         units: Vec::new(),
         is_over: false,
+        draft: None,
     };
     Session { status: Status::Placing, attempt: Some(attempt), ..session.clone() }
 }
@@ -282,6 +283,7 @@ fn seen(session: &Session, shop_order: &str, adopted: bool) -> Sighting {
         seen_by: SeenBy::Look,
         state: FoundState::Pending,
         total: Some(1),
+        stock_taken: false,
         adopted,
         at: SystemClock.now(),
     }

@@ -22,7 +22,7 @@ use tillgate::{
         session::Cart,
         state::State,
         store::{
-            Abilities, Checked, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
+            Abilities, Checked, Draft, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
             Placement, ProductStock, Resolved, Store,
         },
     },
@@ -121,7 +121,7 @@ pub fn cart_of_roses(plan: &CartPlan) -> CartView {
 #[async_trait]
 impl Store for Roses {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: false }
+        Abilities { finds_orders: false, cancels_orders: false }
     }
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
         let known = |item: &String| match item.as_str() {
@@ -167,6 +167,15 @@ impl Store for Roses {
         Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
     }
 
+    async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, Error> {
+        Ok(None)
+    }
+    async fn find_draft(&self, _: &Draft, _: &str) -> Result<Option<FoundOrder>, Error> {
+        Ok(None)
+    }
+    async fn cancel_order(&self, _: &str) -> Result<FoundOrder, Error> {
+        Err(Error::Refused { status: 401, code: None })
+    }
     async fn empty(&self, _: &CartHandle) -> Result<(), Error> {
         Ok(())
     }

@@ -151,6 +151,19 @@ fn draft(kind: &Kind) -> Message {
             RECOVERABLE,
             "An order may be in the making. Nothing was changed: read it again.",
         ),
+        // Neither the agent nor the buyer can resolve it: the merchant does.
+        Kind::OrderUnconfirmed => Message {
+            resolution: None,
+            ..error(
+                "intervention_required",
+                RECOVERABLE,
+                "The order could not be confirmed. The merchant is checking it and decides. Do not order again.",
+            )
+        },
+        Kind::OwnOrderHolds => warning(
+            "limited_availability",
+            "An order of this session that was left unpaid may keep items or codes back until the shop gives it up.",
+        ),
         Kind::OrderDiffers => review("price_change", "The shop's order differs from what was shown before."),
         Kind::Expired => info("The session has expired."),
         Kind::ClaimNotAccepted { index: _ } => info("A claim of the buyer is not accepted here."),
@@ -230,6 +243,8 @@ fn part(kind: &Kind, session: &Session) -> Option<&'static str> {
         | Kind::ChallengeNeeded
         | Kind::PaymentAtShop
         | Kind::InProgress
+        | Kind::OrderUnconfirmed
+        | Kind::OwnOrderHolds
         | Kind::OrderDiffers
         | Kind::Expired
         | Kind::ClaimNotAccepted { .. }

@@ -54,7 +54,7 @@ pub(in crate::protocol::acp) fn session(face: &ShopFace, session: &Session) -> w
         fulfillment_options: delivery.options,
         selected_fulfillment_options: delivery.selected,
         discounts: discounts(session, &echo),
-        messages: session.problems.iter().map(|problem| messages::message(problem, session)).collect(),
+        messages: session.told().map(|problem| messages::message(problem, session)).collect(),
         links: links(face),
         created_at: time(session.created_at),
         updated_at: time(session.updated_at),

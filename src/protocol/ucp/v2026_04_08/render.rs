@@ -145,8 +145,7 @@ fn status_and_messages(
         Status::Canceled | Status::Expired => "canceled",
     };
     let mut problems: Vec<&Problem> = session
-        .problems
-        .iter()
+        .told()
         .filter(|problem| !(waits_for_caller && weight(problem) == Weight::Buyer))
         .chain(told)
         .collect();

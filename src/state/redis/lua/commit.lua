@@ -10,7 +10,7 @@ local owners, sequence_key, index = KEYS[12], KEYS[13], KEYS[14]
 local operation_ms, owner, quarantine_ms = ARGV[1], ARGV[2], ARGV[3]
 --   what the session's writer expects (none, new, version, attempt) and which;
 local expect, expected = ARGV[4], ARGV[5]
---   the session: id, body, open attempt or '', end by time, whether it has ended, last change;
+--   the session: id, body, open attempt or '', when it is due, whether nothing is to be done any more, last change;
 local id, body, attempt, expires, ended, updated = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 --   the claim: how it ends, fence or '' (by scope), answer, how long that is kept, the attempt it belongs to;
 local finish, fence, answer, keep_ms, attached = ARGV[12], ARGV[13], ARGV[14], ARGV[15], ARGV[16]
