@@ -2,6 +2,7 @@
 //! or fails in one of the ways in which shops fail.
 
 mod catalog;
+mod drafts;
 mod faults;
 mod stub;
 

@@ -11,6 +11,7 @@ mod lost;
 mod movers;
 mod stop;
 mod storm;
+mod withdrawn;
 
 use std::time::Duration;
 
