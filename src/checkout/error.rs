@@ -22,7 +22,36 @@ pub enum Error {
     BrokeOff,
 }
 
+/// Whose matter a failure is: how loud the log is about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It belongs to busy days: others were there before. The repeated request finds its way.
+    Passing,
+    /// Something around the gateway: the shop, a state that changed its master, a process that stood still for long.
+    Around,
+    /// Ours, or our memory's.
+    Ours,
+}
+
 impl Error {
+    /// Whose matter it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Busy | Self::State(state::Error::Moved | state::Error::NotAdmitted) => Fault::Passing,
+            Self::Store(_) | Self::State(state::Error::Quarantine { .. } | state::Error::ClaimLost) => {
+                Fault::Around
+            }
+            Self::State(
+                state::Error::AttemptClosed
+                | state::Error::OrderTaken { .. }
+                | state::Error::Unavailable(_)
+                | state::Error::Unreadable(_),
+            )
+            | Self::BrokeOff => Fault::Ours,
+        }
+    }
+
     /// Seconds after which the caller may try again.
     #[must_use]
     pub fn retry_after_secs(&self) -> u64 {
@@ -39,4 +68,20 @@ impl Error {
 #[must_use]
 pub fn shop_wait_secs(error: &store::Error) -> u64 {
     error.retry_after_secs().unwrap_or(5).clamp(1, LONGEST_WAIT_SECS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_repeated_request_heals_is_no_fault_of_ours() {
+        let fault = |error: state::Error| Error::State(error).fault();
+        assert_eq!(Error::Busy.fault(), Fault::Passing);
+        assert_eq!(fault(state::Error::Moved), Fault::Passing);
+        assert_eq!(fault(state::Error::Quarantine { retry_after_secs: 3 }), Fault::Around);
+        assert_eq!(fault(state::Error::ClaimLost), Fault::Around);
+        assert_eq!(fault(state::Error::Unreadable("a row".into())), Fault::Ours);
+        assert_eq!(Error::BrokeOff.fault(), Fault::Ours);
+    }
 }

@@ -22,4 +22,4 @@ mod showing;
 pub mod state;
 pub mod store;
 
-pub use error::{Error, shop_wait_secs};
+pub use error::{Error, Fault, shop_wait_secs};

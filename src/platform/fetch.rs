@@ -136,15 +136,11 @@ pub(super) async fn fetch(client: &Client, url: Url, failure_life: Duration) -> 
     match ask(client, url).await {
         Ok((profile, life, size)) => Entry { result: Ok(Arc::new(profile)), life, size },
         Err(error) => {
-            tracing::info!(error = chain(&error), "a platform profile was not usable");
+            let cause: &(dyn std::error::Error + 'static) = &error;
+            tracing::info!(cause, "a platform profile was not usable");
             Entry { result: Err(error), life: failure_life, size: 256 }
         }
     }
-}
-
-/// An error with its sources, for the log.
-fn chain<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
-    error
 }
 
 async fn ask(client: &Client, url: Url) -> Result<(Profile, Duration, usize), Error> {

@@ -6,10 +6,16 @@ use serde_json::{Value, json};
 use crate::{
     program::{ready_checkout, serve_config, until},
     support::{
+        chaos::{Act, Proxy},
         clients::{full, payment},
+        config::Config,
+        process::{Agent, Process, Side},
         program::{Program, run},
+        redis::Server,
     },
 };
+
+const PLACE: &str = "POST /wp-json/wc/store/v1/checkout";
 
 /// What a command says, if it succeeds.
 async fn said(arguments: &[&str]) -> String {
@@ -158,6 +164,150 @@ async fn sessions_are_listed_by_what_they_wait_for() {
     let (status, again) =
         gateway.ucp(Method::POST, &format!("{one}/complete"), "k", &payment("lost_answer_token")).await;
     assert_eq!((status, &again["status"]), (200, &json!("completed")), "its key is answered: {again}");
+}
+
+/// The same over Redis, where a person decides while the gateway works on.
+#[tokio::test]
+async fn on_redis_a_person_decides_while_the_gateway_runs_and_the_repeated_key_is_answered() {
+    let Some(redis) = Server::start(&[]).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Process::shop(&[]).await;
+    let table = format!("url = \"{}\"", redis.url());
+    // Without a key to the orders nobody can look: what is lost waits for a person.
+    let checkout = "complete_wait_secs = 1\nsettle_wait_secs = 1";
+    let proxy = Proxy::before_url(&shop.address).await;
+    let address = proxy.http();
+    let config = Config { shop: &address, redis: Some(&table), checkout, wc_v3: false, ..Config::default() };
+    let file = config.write(folder.path());
+    let config = file.to_str().unwrap();
+    let gateway = Process::serve(&file, &[]).await;
+    let (agent, side) = (Agent::new(), Side::Ucp);
+    let mut lost = Vec::new();
+    // One order is made and its answer lost; of the other the shop never hears. The gateway cannot tell them apart.
+    for (email, act) in [("placed@example.org", Act::CutAfter), ("given-up@example.org", Act::CutBefore)] {
+        let id = agent.ready(side, &gateway.address, email).await;
+        drop(proxy.next(PLACE, act));
+        let reply = agent.complete(side, &gateway.address, &id, "k", "success_token").await.unwrap();
+        assert_eq!(reply.text("/status"), "complete_in_progress", "{}", reply.json);
+        lost.push(id);
+    }
+    let listed = async |which: &str| {
+        let found = told(&["sessions", "list", "--config", config, "--json", which]).await;
+        let ids = found.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort();
+        ids
+    };
+    let mut both = lost.clone();
+    both.sort();
+    until("both in review", async || (listed("--review").await == both).then_some(Value::Null)).await;
+    assert_eq!(listed("--open").await, both);
+    let (placed, given_up) = (lost[0].as_str(), lost[1].as_str());
+    let show = async |id: &str| told(&["sessions", "show", id, "--config", config, "--json"]).await;
+    let shown = show(placed).await;
+    assert_eq!(
+        (&shown["attempt"]["sent"], &shown["attempt"]["key"]),
+        (&json!("yes"), &json!("waits for the outcome")),
+        "{shown}"
+    );
+    let order = agent.orders(&shop.address, "placed@example.org").await[0]["id"].to_string();
+    let resolve = ["sessions", "resolve", placed, "--config", config, "--placed", &order];
+    assert!(said(&resolve).await.contains("completed"));
+    assert!(!run(&resolve).await.status.success(), "decided once");
+    assert_eq!(listed("--review").await, [given_up]);
+    said(&["sessions", "resolve", given_up, "--config", config, "--not-placed"]).await;
+    assert!(listed("--review").await.is_empty() && listed("--open").await.is_empty());
+    let shown = show(placed).await;
+    assert_eq!(
+        (&shown["status"], &shown["order"]["shop_order"], &shown["orders_seen"][0]["last_seen"]["by"]),
+        (&json!("completed"), &json!(order), &json!("a person"))
+    );
+    let story = show(given_up).await["story"].to_string();
+    assert!(story.contains("a person: there is no order"), "{story}");
+    // The gateway that ran all the while answers both keys: the one tells its order, the other is free and buys.
+    for (id, email) in [(placed, "placed@example.org"), (given_up, "given-up@example.org")] {
+        let ask = async || agent.complete(side, &gateway.address, id, "k", "success_token").await.unwrap();
+        let (first, again) = (ask().await, ask().await);
+        assert_eq!((first.status, first.text("/status")), (200, "completed"), "{}", first.json);
+        assert_eq!(first.bytes, again.bytes);
+        assert_eq!(agent.orders(&shop.address, email).await.len(), 1, "{email}");
+    }
+    assert_eq!(agent.places(&shop.address).await, 2, "what a person decided buys nothing by itself");
+}
+
+/// W21: something on the way sends the POST twice, and both are paid at one time. A shop empties the cart only when
+/// the payment is done, so both are orders; with a payment that takes no time the second finds the cart empty.
+#[tokio::test]
+async fn of_two_orders_of_one_purchase_the_oldest_counts_and_the_other_waits_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Process::shop(&[]).await;
+    let proxy = Proxy::before_url(&shop.address).await;
+    let address = proxy.http();
+    let checkout = "complete_wait_secs = 1\nsettle_wait_secs = 1";
+    let more = "deadlines = { place_secs = 1 }";
+    let file = Config { shop: &address, checkout, more, ..Config::default() }.write(folder.path());
+    let config = file.to_str().unwrap();
+    let gateway = Process::serve(&file, &[]).await;
+    let (agent, side, email) = (Agent::new(), Side::Ucp, "twice@example.org");
+    let id = agent.ready(side, &gateway.address, email).await;
+    // Longer than the gateway waits for the shop's answer: it has to look for what came of it.
+    agent.faults(&shop.address, &json!({"payment_ms": {"value": 2000, "count": 2}})).await;
+    drop(proxy.next(PLACE, Act::Twice));
+    agent.complete(side, &gateway.address, &id, "k", "success_token").await.unwrap();
+    let review = ["sessions", "list", "--config", config, "--review", "--json"];
+    let waiting = until("a second order", async || {
+        let found = told(&review).await;
+        (!found.as_array().unwrap().is_empty()).then_some(found)
+    })
+    .await;
+    let orders = agent.orders(&shop.address, email).await;
+    let mut numbers: Vec<u64> = orders.iter().map(|order| order["id"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    let [oldest, second] = numbers[..] else { panic!("two overlapping POSTs, and {orders:?}") };
+    assert_eq!((waiting.as_array().unwrap().len(), &waiting[0]["id"]), (1, &json!(id)), "{waiting}");
+    let why = waiting[0]["review"].to_string();
+    assert!(why.contains(&format!("order {second} is a second one for this purchase")), "{waiting}");
+    let shown = told(&["sessions", "show", &id, "--config", config, "--json"]).await;
+    assert_eq!(
+        (&shown["status"], &shown["order"]["shop_order"]),
+        (&json!("completed"), &json!(oldest.to_string())),
+        "{shown}"
+    );
+    let seen = shown["orders_seen"].as_array().unwrap().iter();
+    let seen: Vec<Value> = seen.map(|seen| json!([seen["shop_order"], seen["adopted"]])).collect();
+    assert_eq!(seen, [json!([oldest.to_string(), true]), json!([second.to_string(), false])]);
+    let again = agent.complete(side, &gateway.address, &id, "k", "success_token").await.unwrap();
+    assert_eq!((again.status, again.text("/status")), (200, "completed"), "{}", again.json);
+    assert_eq!(agent.orders(&shop.address, email).await.len(), 2, "the repeated key buys nothing");
+}
+
+/// An order that is refused for a while is told once in the log, and not as a fault of ours.
+#[tokio::test]
+async fn an_order_refused_after_a_change_of_the_master_is_one_warning() {
+    let Some(redis) = Server::start(&[]).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let shop = Process::shop(&[]).await;
+    let table = format!("url = \"{}\"", redis.url());
+    let config = Config { shop: &shop.address, redis: Some(&table), ..Config::default() };
+    let gateway = Process::serve(&config.write(folder.path()), &[]).await;
+    let agent = Agent::new();
+    for (side, word) in [(Side::Ucp, "ucp"), (Side::Acp, "acp")] {
+        let id = agent.ready(side, &gateway.address, &format!("{word}@example.org")).await;
+        let _: String = redis.ask(&["SET", "tillgate:{flower}:replid", "another"]).await.unwrap();
+        let before = gateway.said().len();
+        let refused = agent.complete(side, &gateway.address, &id, "k", "success_token").await.unwrap();
+        assert_eq!(refused.status, 503, "{}", refused.json);
+        assert!(refused.header("retry-after").is_some());
+        let mut lines = Vec::new();
+        until("a line in the log", async || {
+            lines = gateway.said().split_off(before);
+            (!lines.is_empty()).then_some(Value::Null)
+        })
+        .await;
+        assert!(lines.len() == 1 && lines[0].contains("WARN"), "{lines:#?}");
+        assert!(lines[0].contains("after a change of the state's master"), "{lines:#?}");
+    }
+    assert_eq!(agent.places(&shop.address).await, 0);
 }
 
 #[tokio::test]

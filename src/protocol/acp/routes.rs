@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     checkout::{
-        Error,
+        Fault,
         command::{Change, Completion},
         ids::{CallerId, SessionId},
         outcome::{Operation, Outcome, RenderContext},
@@ -274,10 +274,10 @@ async fn body(request: Request) -> Result<Bytes, Failure> {
 fn refuse(failure: &Failure) -> Answer {
     if let Failure::Service(error) = failure {
         let cause: &dyn std::error::Error = error;
-        match error {
-            Error::Busy => tracing::info!(cause, "a request found no place in the queue"),
-            Error::Store(_) => tracing::warn!(cause, "the shop could not be asked"),
-            Error::State(_) | Error::BrokeOff => tracing::error!(cause, "a request could not be served"),
+        match error.fault() {
+            Fault::Passing => tracing::info!(cause, "a request has to come again"),
+            Fault::Around => tracing::warn!(cause, "a request cannot be served now"),
+            Fault::Ours => tracing::error!(cause, "a request could not be served"),
         }
     }
     failure.answer()

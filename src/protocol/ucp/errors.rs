@@ -262,25 +262,22 @@ fn flat(told: Told, continue_url: Option<String>) -> Answer {
     answer
 }
 
-/// An error with its sources, for the log.
-fn chain<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
-    error
-}
-
 /// Says once in the log what the client is not told.
 pub(crate) fn log(failure: &Failure, request_id: &str) {
     match failure {
-        Failure::Checkout(error) => match error {
-            checkout::Error::Busy => tracing::info!(request_id, "too many requests wait for a session"),
-            checkout::Error::Store(error) => {
-                tracing::warn!(request_id, error = chain(error), "the shop did not answer");
+        Failure::Checkout(error) => {
+            let cause: &(dyn std::error::Error + 'static) = error;
+            match error.fault() {
+                checkout::Fault::Passing => tracing::info!(request_id, cause, "a request has to come again"),
+                checkout::Fault::Around => {
+                    tracing::warn!(request_id, cause, "a request cannot be served now");
+                }
+                checkout::Fault::Ours => tracing::error!(request_id, cause, "a request could not be served"),
             }
-            checkout::Error::State(_) | checkout::Error::BrokeOff => {
-                tracing::error!(request_id, error = chain(error), "a call broke off");
-            }
-        },
+        }
         Failure::Catalog(error) => {
-            tracing::warn!(request_id, error = chain(error), "the shop did not answer");
+            let cause: &(dyn std::error::Error + 'static) = error;
+            tracing::warn!(request_id, cause, "a request cannot be served now");
         }
         Failure::Internal => tracing::error!(request_id, "a call broke off"),
         Failure::Agent(_)

@@ -68,6 +68,11 @@ impl Process {
         assert!(reached.is_ok_and(|seen| seen.is_ok()), "never at {point}: {:#?}", self.said.borrow());
     }
 
+    /// What it has said so far, line by line: on standard output, and in its log.
+    pub fn said(&self) -> Vec<String> {
+        self.said.borrow().clone()
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
