@@ -141,6 +141,13 @@ fn check_limits(
     Ok(())
 }
 
+/// Units in the cart that come out of a product's stock.
+fn sharing(state: &State, session: &Session, product: &Product) -> i64 {
+    let manager = state.manager(product.id);
+    let lines = session.lines.iter().filter(|line| state.manager(line.product) == manager);
+    lines.map(|line| line.quantity).sum()
+}
+
 /// Adds a product; tells the key of its line.
 pub(super) fn add(
     state: &State,
@@ -166,7 +173,7 @@ pub(super) fn add(
     let there = session.lines.iter().find(|line| line.key == key).map(|line| line.quantity);
     let total = there.unwrap_or_default().saturating_add(asked);
     let left = catalog::remaining(state, product, session.order, now);
-    if product.limited() && total > left {
+    if product.limited() && sharing(state, session, product).saturating_add(asked) > left {
         let message = format!(
             "You cannot add that amount of &quot;{name}&quot; to the cart because there is not enough stock ({left} remaining)."
         );

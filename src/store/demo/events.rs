@@ -52,6 +52,7 @@ fn one(state: &mut State, event: &Value, now: DateTime<Utc>) -> Result<(), Error
         }
         "wait" => state.settings_mut().clock_offset_seconds += number("seconds")?,
         "guest_checkout" => state.settings_mut().guest_checkout = flag()?,
+        "hold_minutes" => state.settings_mut().hold_minutes = number("value")?,
         "maintenance" => state.settings_mut().maintenance = flag()?,
         "plugin" => state.settings_mut().plugin_off = !flag()?,
         "pickup_location" => {
@@ -126,6 +127,7 @@ fn product(state: &mut State, op: &str, event: &Value, now: DateTime<Utc>) -> Re
     match op {
         "stock" => {
             product.manage_stock = true;
+            product.by_parent = false;
             let stock = event.get("quantity").and_then(Value::as_i64).ok_or_else(|| wrong(op, "quantity"))?;
             let id = product.id;
             state.write_stock(id, stock, now);

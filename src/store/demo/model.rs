@@ -76,6 +76,9 @@ pub(super) struct Product {
     pub(super) manage_stock: bool,
     /// Physical stock; of meaning only with `manage_stock`.
     pub(super) stock: i64,
+    /// Whether its product manages its stock: what it shows of it is the product's.
+    #[serde(default)]
+    pub(super) by_parent: bool,
     /// Whether the last write of its stock left no more than counts as none.
     #[serde(default)]
     pub(super) below: bool,

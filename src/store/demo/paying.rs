@@ -88,7 +88,12 @@ fn reserve(state: &mut State, id: u64, now: DateTime<Utc>) -> Result<(), ApiErro
         .filter(|line| state.product(line.product).is_some_and(Product::limited))
         .map(|line| (line.product, line.quantity, line.name.clone()))
         .collect();
+    // Lines that share a stock are one wish.
+    let mut wishes: BTreeMap<u64, (i64, String)> = BTreeMap::new();
     for (product, quantity, name) in lines {
+        wishes.entry(state.manager(product)).or_insert((0, name)).0 += quantity;
+    }
+    for (product, (quantity, name)) in wishes {
         if !state.hold(id, product, quantity, now) {
             state.release(id);
             let message = format!("Not enough units of {name} are available in stock to fulfil this order.");

@@ -234,10 +234,36 @@ impl State {
     /// Writes a product's stock, which also decides whether it counts as sold out; its parent shows the change.
     pub(super) fn write_stock(&mut self, id: u64, stock: i64, now: DateTime<Utc>) {
         let least = self.settings.no_stock_amount;
-        let Some(product) = self.product_mut(id) else { return };
+        let manager = self.manager(id);
+        let Some(product) = self.product_mut(manager) else { return };
         product.stock = stock;
         product.below = least > 0 && stock <= least;
+        self.share(manager);
         self.touch(id, now);
+    }
+
+    /// Which product manages the stock of a product or variation: mostly itself.
+    pub(super) fn manager(&self, id: u64) -> u64 {
+        self.products.get(&id).filter(|product| product.by_parent).map_or(id, |product| product.parent)
+    }
+
+    /// Shows a product's stock at those of its variations that do not manage their own.
+    pub(super) fn share(&mut self, id: u64) {
+        let Some(parent) = self.products.get(&id).cloned() else { return };
+        let shared: Vec<u64> = self
+            .variations(id)
+            .filter(|child| child.by_parent || (parent.manage_stock && !child.manage_stock))
+            .map(|child| child.id)
+            .collect();
+        for child in shared {
+            let Some(child) = self.product_mut(child) else { continue };
+            child.by_parent = parent.manage_stock;
+            child.manage_stock = parent.manage_stock;
+            child.stock = parent.stock;
+            child.below = parent.below;
+            child.backorders = parent.backorders;
+            child.low_stock = parent.low_stock;
+        }
     }
 
     /// Notes a change of a product, and of its parent.
@@ -347,8 +373,9 @@ impl State {
         first
     }
 
-    /// How much of a product other orders hold at this moment.
+    /// How much of a product's stock other orders hold at this moment.
     pub(super) fn held(&self, product: u64, except: Option<u64>, now: DateTime<Utc>) -> i64 {
+        let product = self.manager(product);
         self.holds
             .iter()
             .filter(|(order, _)| Some(**order) != except)
@@ -359,7 +386,7 @@ impl State {
             .sum()
     }
 
-    /// Keeps stock back for an order; `false` when there is not enough of this product.
+    /// Keeps stock back for an order, of a product that manages its own; `false` when there is not enough of it.
     ///
     /// A hold that would not change anything (same quantity, same second) counts as a failure: the shop
     /// reads "no row changed" as "no stock". A shop whose hold is switched off neither keeps back nor checks.

@@ -272,6 +272,12 @@ pub(super) fn violations(
     now: DateTime<Utc>,
 ) -> Vec<Notice> {
     let mut found = Vec::new();
+    // Lines that share a stock are one wish.
+    let wished = |line: &Line| -> i64 {
+        let manager = state.manager(line.product);
+        let same = priced.lines.iter().filter(|other| state.manager(other.product) == manager);
+        same.map(|other| other.quantity).sum()
+    };
     for line in &priced.lines {
         let Some(product) = state.product(line.product) else { continue };
         let name = catalog::full_name(state, product);
@@ -282,8 +288,7 @@ pub(super) fn violations(
                     "\"{name}\" is out of stock and cannot be purchased. Please remove it from your cart."
                 ),
             });
-        } else if product.limited() && catalog::remaining(state, product, session.order, now) < line.quantity
-        {
+        } else if product.limited() && catalog::remaining(state, product, session.order, now) < wished(line) {
             found.push(Notice {
                 code: "woocommerce_rest_product_partially_out_of_stock",
                 message: format!(

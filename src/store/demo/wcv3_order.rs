@@ -350,7 +350,7 @@ pub(super) fn summary(state: &State) -> Value {
 pub(super) fn stock_summary(state: &State, now: DateTime<Utc>) -> Value {
     state
         .products()
-        .filter(|product| product.manage_stock)
+        .filter(|product| product.manage_stock && !product.by_parent)
         .map(|product| {
             let facts = json!({
                 "stock": product.stock,

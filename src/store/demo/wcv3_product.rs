@@ -84,12 +84,20 @@ pub(super) fn write_stock(
     let manage = call.params.get("manage_stock").and_then(Value::as_bool);
     let mut managed = false;
     if let Some(product) = state.product_mut(id) {
-        product.manage_stock = manage.unwrap_or(product.manage_stock);
-        managed = product.manage_stock;
-        if !managed && call.has("stock_status") {
+        if let Some(manage) = manage {
+            product.manage_stock = manage;
+            product.by_parent = false;
+        }
+        if call.has("backorders") && !product.by_parent {
+            product.backorders = call.text("backorders") != "no";
+        }
+        managed = product.manage_stock && !product.by_parent;
+        if !product.manage_stock && call.has("stock_status") {
             product.out_of_stock = call.text("stock_status") == "outofstock";
         }
     }
+    let above = state.product(id).map_or(0, |product| product.parent);
+    state.share(if above == 0 { id } else { above });
     match quantity.filter(|_| managed) {
         Some(quantity) => state.write_stock(id, quantity, now),
         None => state.touch(id, now),
@@ -237,7 +245,7 @@ fn facts(state: &State, product: &Product) -> Value {
         "download_expiry": -1,
         "tax_status": "taxable",
         "tax_class": if product.tax_class == TaxClass::Reduced { "reduced-rate" } else { "" },
-        "manage_stock": product.manage_stock,
+        "manage_stock": if product.by_parent { json!("parent") } else { json!(product.manage_stock) },
         "stock_quantity": product.manage_stock.then_some(product.stock),
         "stock_status": stock_status(product),
         "backorders": if product.backorders { "notify" } else { "no" },

@@ -4,6 +4,7 @@
 //! paused one: waiting costs nothing, and every overlap happens as it is written.
 
 mod stage;
+mod stock;
 mod switches;
 mod watched;
 
