@@ -12,7 +12,10 @@ use super::{
     ids::ProductId,
     session::Cart,
 };
-use crate::{money::Currency, stock::Reading};
+use crate::{
+    money::Currency,
+    stock::{Reading, StockId},
+};
 
 /// What a call that failed may have done at the shop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +302,41 @@ pub struct ProductStock {
     pub counted: Vec<Reading>,
 }
 
+/// What has changed at a shop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockChanges {
+    /// Products and variations whose stock may be another one; each is worth a [`Store::stock`]. Some only look
+    /// changed: a list in seconds overlaps the one before, and a variation's change shows its product as well.
+    pub products: Vec<ProductId>,
+    /// When this was read, by the shop's clock: where the next look begins.
+    pub until: DateTime<Utc>,
+}
+
+/// A stock that the shop manages, as its books have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookedStock {
+    /// The product or variation that manages it.
+    pub stock: StockId,
+    /// How many are there; below zero: more were sold than there were, or ordered back. `None`: the books have no
+    /// number.
+    pub number: Option<i64>,
+    /// Whether it is sold without being there, so that a number below zero is meant.
+    pub ordered_back: bool,
+}
+
+/// An order that was placed with a correlation id, whoever's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderSighting {
+    /// The shop's id of it.
+    pub shop_order: String,
+    /// What it carries.
+    pub correlation_id: String,
+    /// How far it got.
+    pub state: FoundState,
+    /// When it was made, by the shop's clock.
+    pub created_at: DateTime<Utc>,
+}
+
 /// What a shop can do beyond the necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
@@ -306,6 +344,8 @@ pub struct Abilities {
     pub finds_orders: bool,
     /// Unpaid orders can be cancelled.
     pub cancels_orders: bool,
+    /// Its books are open: exact stock, what has changed of it, and the orders of a time.
+    pub opens_books: bool,
 }
 
 /// A shop. One value serves one shop; the calls on one cart are made one after another by the caller.
@@ -352,8 +392,21 @@ pub trait Store: Send + Sync {
     async fn cancel_order(&self, shop_order: &str) -> Result<FoundOrder, Error>;
 
     /// Reads the stock of products, in the order asked; one that the shop does not know is left out. `from` is noted on
-    /// the readings: the shop's stock sequence when this was called (1 call for up to 100 products).
+    /// the readings: the shop's stock sequence when this was called (for up to 100 products 1 call where all of them
+    /// are products or all variations, else 2).
     async fn stock(&self, products: &[ProductId], from: u64) -> Result<Vec<ProductStock>, Error>;
+
+    /// What has changed since then, by the shop's clock; deletions are not seen. Only with
+    /// [`Abilities::opens_books`] (2 calls).
+    async fn stock_changes(&self, since: DateTime<Utc>) -> Result<StockChanges, Error>;
+
+    /// All stocks that the shop manages. Only with [`Abilities::opens_books`] (a call for each 100 products and each
+    /// 100 variations).
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, Error>;
+
+    /// All orders made since then, by the shop's clock, that carry a correlation id, drafts and thrown away ones
+    /// among them. Only with [`Abilities::opens_books`] (2 calls, and one for each further 100 orders).
+    async fn orders_since(&self, since: DateTime<Utc>) -> Result<Vec<OrderSighting>, Error>;
 
     /// Empties a cart: nothing can be bought with it any more.
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error>;

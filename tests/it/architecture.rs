@@ -175,7 +175,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("protocol::acp", &["checkout", "money", "clock", "idempotency", "protocol", "stock"]),
     ("state", &["checkout", "idempotency", "clock", "stock"]),
     ("store", &["checkout"]),
-    ("store::woo", &["catalog", "checkout", "money", "net", "clock"]),
+    ("store::woo", &["catalog", "checkout", "money", "net", "clock", "stock"]),
     ("store::demo", &["clock"]),
     ("store::tape", &["clock", "net"]),
     // Settings become the faces and mappings of payment handlers right where they are read.

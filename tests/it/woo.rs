@@ -4,6 +4,7 @@
 mod catalog;
 mod drafts;
 mod faults;
+mod stock;
 mod stub;
 
 use std::time::Duration;

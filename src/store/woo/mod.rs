@@ -12,25 +12,31 @@
 //! | `translate`, `text` | cart to [`CartView`], money, HTML |
 //! | `place` | `POST /checkout` |
 //! | `orders` | orders read back and looked for |
+//! | `stock` | what is left of products |
+//! | `books` | what `wc/v3` lists: changes, stocks, orders |
+//! | `hook` | what a shop delivers on its own |
 //! | `resolve` | item ids |
 //! | `catalog` | products, for the catalogue's port |
 //!
 //! Calls at the shop: `open` 2, `change`, `check`, `draft`, `read`, `place`, `read_order`, `find_draft`, `cancel_order`
-//! and `empty` 1 each; one more read
-//! where the last inner call of a batch was refused, one more batch for every 25 inner calls; `resolve` 0 or 1.
+//! and `empty` 1 each; one more read where the last inner call of a batch was refused, one more batch for every 25 inner
+//! calls; `resolve` 0 or 1; `stock` 1 or 2.
 //!
 //! Nothing is repeated in here, and nothing but `place` carries payment data. The caller makes the calls on one
 //! cart one after another: a shop loses writes that overlap. What can fail is [`Error`]; [`Error::effect`] says what
 //! it may have done.
 
 mod batch;
+mod books;
 mod catalog;
 mod client;
+pub mod hook;
 mod orders;
 mod place;
 #[cfg(test)]
 mod recorded;
 mod resolve;
+mod stock;
 mod text;
 mod token;
 mod translate;
@@ -61,8 +67,9 @@ use crate::{
         ids::ProductId,
         session::Cart,
         store::{
-            Abilities, Checked, Draft, Effect, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder,
-            PlacedOrder, Placement, ProductStock, RefusedOrder, Resolved, Store,
+            Abilities, BookedStock, Checked, Draft, Effect, Error, FoundOrder, OrderSearch, OrderSighting,
+            OrderView, PlaceOrder, PlacedOrder, Placement, ProductStock, RefusedOrder, Resolved,
+            StockChanges, Store,
         },
     },
     money::Currency,
@@ -148,6 +155,7 @@ pub struct WooStore {
     drafts_late: AtomicBool,
     resolver: Resolver,
     catalog: catalog::Memory,
+    stock: stock::Memory,
     shop: Shop,
     currency: Currency,
     attribution_source: bool,
@@ -179,11 +187,20 @@ impl WooStore {
             drafts_late: AtomicBool::new(false),
             resolver: Resolver::new(settings.item_ids, settings.sku_ttl, settings.unknown_sku_ttl),
             catalog: catalog::Memory::new(),
+            stock: stock::Memory::default(),
             currency: settings.currency,
             attribution_source: settings.attribution_source,
             deadlines: settings.deadlines,
             shop: Shop { base_url: settings.base_url, prices_with_tax: settings.prices_with_tax },
             decimals: AtomicU32::new(UNSEEN),
+        })
+    }
+
+    /// The shop's books.
+    fn admin(&self) -> Result<&AdminApi, Error> {
+        self.admin.as_ref().ok_or_else(|| Error::Unintelligible {
+            what: "the shop's books are closed without a wc/v3 key".to_owned(),
+            wrote: false,
         })
     }
 
@@ -317,7 +334,8 @@ fn after_a_write(error: Error) -> Error {
 #[async_trait]
 impl Store for WooStore {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.admin.is_some(), cancels_orders: self.cancels_orders }
+        let opens_books = self.admin.is_some();
+        Abilities { finds_orders: opens_books, cancels_orders: self.cancels_orders, opens_books }
     }
 
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
@@ -359,18 +377,24 @@ impl Store for WooStore {
     }
 
     async fn find_orders(&self, search: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, Error> {
-        let Some(admin) = &self.admin else {
-            return Err(Error::Unintelligible {
-                what: "orders cannot be looked for without a wc/v3 key".to_owned(),
-                wrote: false,
-            });
-        };
+        let admin = self.admin()?;
         orders::find(admin, self.reads(), self.currency, search).await
     }
 
-    async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
-        // Nothing limits it.
-        Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    async fn stock(&self, products: &[ProductId], from: u64) -> Result<Vec<ProductStock>, Error> {
+        self.read_stock(products, from).await
+    }
+
+    async fn stock_changes(&self, since: DateTime<Utc>) -> Result<StockChanges, Error> {
+        self.changed(since).await
+    }
+
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, Error> {
+        self.all_booked().await
+    }
+
+    async fn orders_since(&self, since: DateTime<Utc>) -> Result<Vec<OrderSighting>, Error> {
+        self.sightings(since).await
     }
 
     async fn draft(&self, cart: &Cart, method: Option<&str>) -> Result<Option<Draft>, Error> {

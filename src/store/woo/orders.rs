@@ -1,6 +1,6 @@
 //! Orders read back: by id and key through the Store API, by correlation id through `wc/v3`.
 
-use chrono::{NaiveDateTime, SecondsFormat};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The order's meta that carries our correlation id.
-const CORRELATION: &str = "_wc_order_attribution_utm_id";
+pub(super) const CORRELATION: &str = "_wc_order_attribution_utm_id";
 /// The mark of a line whose units are taken off the stock.
 const REDUCED: &str = "_reduced_stock";
 /// What is read of an order.
@@ -146,17 +146,17 @@ fn carries(order: &Value, correlation_id: &str) -> bool {
 fn translate(order: Value, currency: Currency) -> Result<FoundOrder, Error> {
     let order: V3Order = serde_path_to_error::deserialize(order)
         .map_err(|error| unclear(&format!("`{}` of an order is not as expected", error.path())))?;
-    let modified = order.date_modified_gmt.trim_end_matches('Z');
-    let modified = NaiveDateTime::parse_from_str(modified, "%Y-%m-%dT%H:%M:%S")
-        .map_err(|_| unclear("`date_modified_gmt` of an order is no time"))?;
+    let modified = time(&order.date_modified_gmt)
+        .ok_or_else(|| unclear("`date_modified_gmt` of an order is no time"))?;
     // Only lines that manage their stock get the mark, and nothing tells which do: certain is only that all have it.
     let reduced = |line: &V3Line| line.meta_data.iter().any(|meta| meta.key == REDUCED);
+    let state = state_of(&order.status);
     Ok(FoundOrder {
-        state: state(&order.status),
+        state,
         stock_taken: !order.line_items.is_empty() && order.line_items.iter().all(reduced),
         total: major(&order.total, currency)?,
         traces: order.transaction_id.is_some_and(|id| !id.is_empty()),
-        modified_at: Some(modified.and_utc()),
+        modified_at: Some(modified),
         order: PlacedOrder {
             number: order.number.unwrap_or_else(|| order.id.clone()),
             key: order.order_key.unwrap_or_default(),
@@ -169,8 +169,14 @@ fn translate(order: Value, currency: Currency) -> Result<FoundOrder, Error> {
     })
 }
 
-/// How far an order got, by its status.
-fn state(status: &str) -> FoundState {
+/// A time as `wc/v3` writes those that are UTC.
+pub(super) fn time(text: &str) -> Option<DateTime<Utc>> {
+    let time = NaiveDateTime::parse_from_str(text.trim_end_matches('Z'), "%Y-%m-%dT%H:%M:%S").ok()?;
+    Some(time.and_utc())
+}
+
+/// How far an order of this status got.
+pub(super) fn state_of(status: &str) -> FoundState {
     match status {
         "processing" | "completed" | "on-hold" => FoundState::Placed,
         "failed" => FoundState::Failed,
@@ -203,7 +209,7 @@ pub(super) async fn find_draft(
     };
     let paid = is_paid(&found.status);
     Ok(Some(FoundOrder {
-        state: state(&found.status),
+        state: state_of(&found.status),
         total: view(&found)?.total,
         traces: true,
         modified_at: None,

@@ -19,8 +19,9 @@ use tillgate::{
         session::{AttemptEnd, Cart, Session},
         state::{Records as _, SeenOrder},
         store::{
-            Abilities, Checked, Draft, Error, FoundOrder, FoundState, OrderSearch, OrderView, PlaceOrder,
-            PlacedOrder, Placement, ProductStock, Resolved, Store,
+            Abilities, BookedStock, Checked, Draft, Error, FoundOrder, FoundState, OrderSearch,
+            OrderSighting, OrderView, PlaceOrder, PlacedOrder, Placement, ProductStock, Resolved,
+            StockChanges, Store,
         },
     },
     clock::{Clock, ManualClock},
@@ -106,7 +107,7 @@ impl Shop {
 #[async_trait]
 impl Store for Shop {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.finds, cancels_orders: self.finds }
+        Abilities { finds_orders: self.finds, cancels_orders: self.finds, opens_books: false }
     }
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
         Ok(items.iter().map(|item| Resolved::Product(ProductId::new(item))).collect())
@@ -168,6 +169,15 @@ impl Store for Shop {
     async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
         // Nothing limits it.
         Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    }
+    async fn stock_changes(&self, since: DateTime<Utc>) -> Result<StockChanges, Error> {
+        Ok(StockChanges { products: Vec::new(), until: since })
+    }
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, Error> {
+        Ok(Vec::new())
+    }
+    async fn orders_since(&self, _: DateTime<Utc>) -> Result<Vec<OrderSighting>, Error> {
+        Ok(Vec::new())
     }
 
     async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, Error> {

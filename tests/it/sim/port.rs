@@ -4,6 +4,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tillgate::{
     checkout::{
         cart::{
@@ -13,8 +14,8 @@ use tillgate::{
         ids::ProductId,
         session::Cart,
         store::{
-            Abilities, Checked, Draft, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, ProductStock, Resolved, Store,
+            Abilities, BookedStock, Checked, Draft, Error, FoundOrder, OrderSearch, OrderSighting, OrderView,
+            PlaceOrder, PlacedOrder, Placement, ProductStock, Resolved, StockChanges, Store,
         },
     },
     money::Currency,
@@ -85,7 +86,7 @@ impl Client {
 #[async_trait]
 impl Store for Client {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: self.finds, cancels_orders: false }
+        Abilities { finds_orders: self.finds, cancels_orders: false, opens_books: self.finds }
     }
 
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
@@ -192,6 +193,42 @@ impl Store for Client {
     async fn cancel_order(&self, _: &str) -> Result<FoundOrder, Error> {
         Err(Error::Refused { status: 401, code: None })
     }
+    async fn stock_changes(&self, _: DateTime<Utc>) -> Result<StockChanges, Error> {
+        let shop = Arc::clone(&self.shop);
+        self.call(DEADLINES.0, async move {
+            let until = shop.time();
+            tokio::time::sleep(WORK).await;
+            // Whatever there is may have changed.
+            let products = shop.books().stock.keys().map(ProductId::new).collect();
+            Ok(StockChanges { products, until })
+        })
+        .await
+    }
+
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, Error> {
+        let shop = Arc::clone(&self.shop);
+        self.call(DEADLINES.0, async move {
+            tokio::time::sleep(WORK).await;
+            let books = shop.books();
+            let of = |(id, number): (&String, &i64)| BookedStock {
+                stock: StockId::new(id),
+                number: Some(*number),
+                ordered_back: false,
+            };
+            Ok(books.stock.iter().map(of).collect())
+        })
+        .await
+    }
+
+    async fn orders_since(&self, since: DateTime<Utc>) -> Result<Vec<OrderSighting>, Error> {
+        let shop = Arc::clone(&self.shop);
+        self.call(DEADLINES.0, async move {
+            tokio::time::sleep(WORK).await;
+            Ok(shop.sightings(since))
+        })
+        .await
+    }
+
     async fn empty(&self, cart: &CartHandle) -> Result<(), Error> {
         let (shop, cart, process) = (Arc::clone(&self.shop), cart.identity.clone(), self.process);
         self.call(DEADLINES.0, async move {

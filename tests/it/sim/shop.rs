@@ -14,7 +14,9 @@ use std::{
 
 use chrono::Timelike as _;
 use tillgate::{
-    checkout::store::{Error, FoundOrder, FoundState, PlaceOrder, PlacedOrder, Placement, RefusedOrder},
+    checkout::store::{
+        Error, FoundOrder, FoundState, OrderSighting, PlaceOrder, PlacedOrder, Placement, RefusedOrder,
+    },
     clock::Clock as _,
 };
 use tokio::time::Instant;
@@ -425,6 +427,19 @@ impl Shop {
             }
         });
         found.collect()
+    }
+
+    /// Every order made since then.
+    pub fn sightings(&self, since: chrono::DateTime<chrono::Utc>) -> Vec<OrderSighting> {
+        let books = self.books();
+        let made = books.orders.values().filter(|order| self.at(order.made) >= since);
+        made.map(|order| OrderSighting {
+            shop_order: order.id.to_string(),
+            correlation_id: order.corr.clone(),
+            state: order.state,
+            created_at: self.at(order.made),
+        })
+        .collect()
     }
 }
 

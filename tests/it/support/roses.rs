@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use axum::Router;
+use chrono::{DateTime, Utc};
 use tillgate::{
     catalog::{Branch, Catalog, Found, Page, Query, Shelf, Wish},
     checkout::{
@@ -22,8 +23,8 @@ use tillgate::{
         session::Cart,
         state::State,
         store::{
-            Abilities, Checked, Draft, Error, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder,
-            Placement, ProductStock, Resolved, Store,
+            Abilities, BookedStock, Checked, Draft, Error, FoundOrder, OrderSearch, OrderSighting, OrderView,
+            PlaceOrder, PlacedOrder, Placement, ProductStock, Resolved, StockChanges, Store,
         },
     },
     clock::Clock,
@@ -121,7 +122,7 @@ pub fn cart_of_roses(plan: &CartPlan) -> CartView {
 #[async_trait]
 impl Store for Roses {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: false, cancels_orders: false }
+        Abilities { finds_orders: false, cancels_orders: false, opens_books: false }
     }
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, Error> {
         let known = |item: &String| match item.as_str() {
@@ -165,6 +166,15 @@ impl Store for Roses {
     async fn stock(&self, products: &[ProductId], _from: u64) -> Result<Vec<ProductStock>, Error> {
         // Nothing limits it.
         Ok(products.iter().map(|id| ProductStock { product: id.clone(), counted: Vec::new() }).collect())
+    }
+    async fn stock_changes(&self, since: DateTime<Utc>) -> Result<StockChanges, Error> {
+        Ok(StockChanges { products: Vec::new(), until: since })
+    }
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, Error> {
+        Ok(Vec::new())
+    }
+    async fn orders_since(&self, _: DateTime<Utc>) -> Result<Vec<OrderSighting>, Error> {
+        Ok(Vec::new())
     }
 
     async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, Error> {
