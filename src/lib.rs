@@ -9,6 +9,7 @@ pub mod app;
 #[cfg(test)]
 #[path = "arbitrary_tests.rs"]
 mod arbitrary;
+pub mod availability;
 pub mod catalog;
 pub mod checkout;
 pub mod clock;

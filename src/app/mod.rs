@@ -3,6 +3,7 @@
 //! [`App::build`] makes everything from settings; [`App::run`] serves until it is told to stop, then lets
 //! running work end. The commands of the program stand in `commands`.
 
+mod availability;
 mod commands;
 mod demo;
 mod sessions;
@@ -51,6 +52,8 @@ use crate::{
 
 /// Seconds between two rounds over attempts to settle and sessions to expire.
 const TEND_SECS: u64 = 2;
+/// How long somebody may read nothing of an answer before the connection is closed.
+const WRITE_WAIT: Duration = Duration::from_mins(1);
 /// Rounds between two sweeps of what is past its retention.
 const ROUNDS_PER_SWEEP: u64 = 300;
 
@@ -63,6 +66,8 @@ pub struct App {
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,
     stop_wait: Duration,
+    /// Ends all streams.
+    ending: CancellationToken,
 }
 
 /// What tests put in the place of the real things.
@@ -97,6 +102,7 @@ impl App {
         }));
         let platforms = Arc::new(Platforms::new(&pins, development)?);
         let tasks = TaskTracker::new();
+        let streams = availability::streams(settings);
         let mut services = Vec::new();
         let mut routes = Vec::new();
         for (name, shop) in &settings.shops {
@@ -106,6 +112,18 @@ impl App {
             let face = Arc::new(face(name, shop, settings)?);
             let store = Arc::new(store(shop)?);
             let catalog = Arc::new(Catalog::new(store.clone(), catalog_settings(settings)));
+            let board = settings.availability.enabled.then(|| {
+                let parts = availability::Parts {
+                    face: &face,
+                    catalog: Arc::clone(&catalog),
+                    store: store.clone(),
+                    state: Arc::clone(&state),
+                    clock: Arc::clone(&clock),
+                    tasks: tasks.clone(),
+                    streams: streams.clone(),
+                };
+                availability::board(settings, parts)
+            });
             let service = Arc::new(Service::new(
                 service_settings(name, shop, settings)?,
                 Parts {
@@ -136,6 +154,7 @@ impl App {
                     json_depth,
                 }),
                 acp: Arc::new(Acp { face, service, json_depth }),
+                availability: board,
             });
         }
         Ok(Self {
@@ -146,6 +165,7 @@ impl App {
             clock,
             tasks,
             stop_wait: Duration::from_secs(settings.server.stop_wait_secs),
+            ending: streams.ending,
         })
     }
 
@@ -210,12 +230,13 @@ impl App {
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
         let tend = self.tend_until(stop.clone());
-        let public =
-            axum::serve(public, self.public.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let public = axum::serve(http::Patient::new(public, WRITE_WAIT), self.public.clone())
+            .with_graceful_shutdown(stop.clone().cancelled_owned());
         let ops = axum::serve(ops, self.ops.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
         let serve = async { tokio::try_join!(public.into_future(), ops.into_future()) };
         let bounded = async {
             stop.cancelled().await;
+            self.ending.cancel();
             tokio::time::sleep(self.stop_wait).await;
         };
         tokio::select! {

@@ -4,6 +4,7 @@
 //! [`Error`]; [`Settings::problems`] finds everything else that is wrong, all at once. Secrets print as
 //! `[redacted]`.
 
+mod availability;
 mod handlers;
 mod shop;
 mod state;
@@ -22,6 +23,7 @@ use figment::{
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+pub use availability::Availability;
 pub use handlers::{Handler, Preset};
 pub use shop::{AgentToken, Deadlines, ItemIds, Links, Shop, WcV3};
 pub use state::Redis;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub checkout: Checkout,
     /// How catalogues behave.
     pub catalog: Catalog,
+    /// How availability is published.
+    pub availability: Availability,
     /// How long things are kept.
     pub retention: Retention,
     /// A shared state; absent: the embedded one, in `server.data`.
@@ -245,6 +249,7 @@ impl Settings {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.check_numbers(&mut problems);
+        self.availability.check(&mut problems);
         if let Some(redis) = &self.redis {
             redis.check(&mut problems);
         }

@@ -3,8 +3,10 @@
 //! The path of a request: [`router`] (host → shop) → `edge` (body limit, panic guard) →
 //! `protocol::{ucp,acp}::routes`. Health is on a listener of its own ([`ops`]).
 
+mod availability;
 mod edge;
 mod pages;
+mod patience;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,7 +21,9 @@ use axum::{
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+pub use self::patience::Patient;
 use crate::{
+    availability::Board,
     checkout::{service::Service, state},
     protocol::{ShopFace, acp, ucp},
 };
@@ -36,6 +40,8 @@ pub struct ShopRoutes {
     pub ucp: Arc<ucp::Ucp>,
     /// Its ACP side.
     pub acp: Arc<acp::Acp>,
+    /// What is published of its availability; `None`: nothing.
+    pub availability: Option<Arc<Board>>,
 }
 
 /// The routers of all shops, by host name.
@@ -104,7 +110,10 @@ fn without_port(host: &str) -> Option<&str> {
 
 fn shop_router(shop: &ShopRoutes, body_bytes: usize, tasks: &TaskTracker) -> Router {
     let edge = edge::Edge { face: Arc::clone(&shop.face), body_bytes, tasks: tasks.clone() };
+    let published =
+        shop.availability.as_ref().map_or_else(Router::new, |board| availability::router(Arc::clone(board)));
     Router::new()
+        .merge(published)
         .merge(acp::router(Arc::clone(&shop.acp)))
         .merge(ucp::router(Arc::clone(&shop.ucp)))
         .merge(pages::router(Arc::clone(&shop.face), Arc::clone(&shop.service)))

@@ -155,7 +155,7 @@ fn only_in(places: &[&str], words: &[&str], rule: &str) {
 }
 
 /// Who may use whom. A room may always use itself.
-const ROOMS: [(&str, &[&str]); 20] = [
+const ROOMS: [(&str, &[&str]); 21] = [
     ("money", &[]),
     ("clock", &[]),
     ("idempotency", &["clock"]),
@@ -165,6 +165,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("checkout", &["money", "clock", "idempotency", "lane", "stock"]),
     // Of the checkout it knows only how a shop fails.
     ("catalog", &["checkout", "money"]),
+    ("availability", &["catalog", "checkout", "clock", "money", "stock"]),
     ("net", &[]),
     ("platform", &["net", "clock"]),
     ("protocol", &["checkout", "money"]),
@@ -181,7 +182,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     // Settings become the faces and mappings of payment handlers right where they are read.
     ("config", &["money", "checkout", "protocol"]),
     ("telemetry", &["config"]),
-    ("http", &["checkout", "clock", "protocol"]),
+    ("http", &["availability", "checkout", "clock", "protocol"]),
 ];
 
 /// They put the rooms together and may use all of them.

@@ -9,6 +9,7 @@
 )]
 
 mod architecture;
+mod availability;
 mod bad_input;
 mod calls;
 mod catalog;
