@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tempfile::TempDir;
 
 use super::*;
@@ -9,8 +10,8 @@ use crate::{
         cart::{CartHandle, CartPlan, CartView},
         session::Cart,
         store::{
-            Abilities, Checked, FoundOrder, OrderSearch, OrderView, PlaceOrder, PlacedOrder, Placement,
-            ProductStock,
+            Abilities, BookedStock, Checked, Draft, FoundOrder, OrderSearch, OrderSighting, OrderView,
+            PlaceOrder, PlacedOrder, Placement, ProductStock, StockChanges,
         },
     },
     clock::ManualClock,
@@ -28,7 +29,7 @@ struct Shop {
 #[async_trait]
 impl Store for Shop {
     fn abilities(&self) -> Abilities {
-        Abilities { finds_orders: false }
+        Abilities { finds_orders: false, cancels_orders: false, opens_books: false }
     }
     async fn resolve(&self, items: &[String]) -> Result<Vec<Resolved>, store::Error> {
         let known = |item: &String| match item.as_str() {
@@ -81,6 +82,24 @@ impl Store for Shop {
     }
     async fn find_orders(&self, _: &OrderSearch<'_>) -> Result<Vec<FoundOrder>, store::Error> {
         unreachable!("looking at the stock finds no order")
+    }
+    async fn draft(&self, _: &Cart, _: Option<&str>) -> Result<Option<Draft>, store::Error> {
+        unreachable!("looking at the stock names no order")
+    }
+    async fn find_draft(&self, _: &Draft, _: &str) -> Result<Option<FoundOrder>, store::Error> {
+        unreachable!("looking at the stock finds no order")
+    }
+    async fn cancel_order(&self, _: &str) -> Result<FoundOrder, store::Error> {
+        unreachable!("looking at the stock cancels no order")
+    }
+    async fn stock_changes(&self, _: DateTime<Utc>) -> Result<StockChanges, store::Error> {
+        unreachable!("products are looked at one by one")
+    }
+    async fn booked_stock(&self) -> Result<Vec<BookedStock>, store::Error> {
+        unreachable!("products are looked at one by one")
+    }
+    async fn orders_since(&self, _: DateTime<Utc>) -> Result<Vec<OrderSighting>, store::Error> {
+        unreachable!("looking at the stock lists no orders")
     }
     async fn empty(&self, _: &CartHandle) -> Result<(), store::Error> {
         unreachable!("looking at the stock empties no cart")

@@ -451,6 +451,7 @@ pub struct Cart {
 
 /// One try to place the order: at most one `POST` of it is ever sent (`exactly-once.md` §3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact, stored by its name")]
 pub struct Attempt {
     /// 1, 2, …
     pub number: u32,

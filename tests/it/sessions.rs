@@ -203,8 +203,8 @@ async fn on_redis_a_person_decides_while_the_gateway_runs_and_the_repeated_key_i
     until("both in review", async || (listed("--review").await == both).then_some(Value::Null)).await;
     assert_eq!(listed("--open").await, both);
     let (placed, given_up) = (lost[0].as_str(), lost[1].as_str());
-    let show = async |id: &str| told(&["sessions", "show", id, "--config", config, "--json"]).await;
-    let shown = show(placed).await;
+    let look = async |id: &str| told(&["sessions", "show", id, "--config", config, "--json"]).await;
+    let shown = look(placed).await;
     assert_eq!(
         (&shown["attempt"]["sent"], &shown["attempt"]["key"]),
         (&json!("yes"), &json!("waits for the outcome")),
@@ -217,12 +217,12 @@ async fn on_redis_a_person_decides_while_the_gateway_runs_and_the_repeated_key_i
     assert_eq!(listed("--review").await, [given_up]);
     said(&["sessions", "resolve", given_up, "--config", config, "--not-placed"]).await;
     assert!(listed("--review").await.is_empty() && listed("--open").await.is_empty());
-    let shown = show(placed).await;
+    let shown = look(placed).await;
     assert_eq!(
         (&shown["status"], &shown["order"]["shop_order"], &shown["orders_seen"][0]["last_seen"]["by"]),
         (&json!("completed"), &json!(order), &json!("a person"))
     );
-    let story = show(given_up).await["story"].to_string();
+    let story = look(given_up).await["story"].to_string();
     assert!(story.contains("a person: there is no order"), "{story}");
     // The gateway that ran all the while answers both keys: the one tells its order, the other is free and buys.
     for (id, email) in [(placed, "placed@example.org"), (given_up, "given-up@example.org")] {

@@ -475,7 +475,8 @@ impl Service {
         let units = attempt.map(|attempt| attempt.units.clone()).unwrap_or_default();
         let pin = StockStep { session: session.0.id.clone(), units, turn: StockTurn::Pin(readings) };
         let stock = Some(pin).filter(|pin| !pin.units.is_empty());
-        self.write_down(Commit { session: Some(session), claim, stock, ..self.blank_commit() }).await
+        let commit = Commit { session: Some(session), claim, stock, ..self.blank_commit() };
+        Box::pin(self.write_down(commit)).await
     }
 
     async fn commit_with(
@@ -486,7 +487,8 @@ impl Service {
     ) -> Result<u64, Error> {
         let session = session.map(|(session, expect)| (self.watched(session), expect));
         let (session, stock) = Self::leaving(session);
-        self.write_down(Commit { session, claim, sightings, stock, ..self.blank_commit() }).await
+        let commit = Commit { session, claim, sightings, stock, ..self.blank_commit() };
+        Box::pin(self.write_down(commit)).await
     }
 
     fn blank_commit(&self) -> Commit {

@@ -242,7 +242,6 @@ impl Service {
     }
 
     /// What the end of an attempt, or of a session, means for its units; told with the commit that writes it.
-    #[expect(clippy::type_complexity, reason = "what a commit writes, and what goes with it")]
     pub(super) fn leaving(
         write: Option<(Session, Expect)>,
     ) -> (Option<(Session, Expect)>, Option<StockStep>) {

@@ -104,10 +104,11 @@ impl WooStore {
                 read => below = Some(read?.0),
             }
         }
-        let below = match below {
-            Some(below) => below,
+        let below = if let Some(below) = below {
+            below
+        } else {
             // An older shop: the variations of each product that was found; a variation's change shows its product.
-            None => {
+            {
                 let parents: BTreeSet<String> = products
                     .iter()
                     .filter(|product| product.kind.starts_with("variable"))

@@ -247,8 +247,8 @@ impl WooStore {
         from: u64,
     ) -> Result<Vec<ProductStock>, Error> {
         let wanted = self.wanted(products).await;
-        let counted: BTreeMap<String, Vec<Reading>> = match &self.admin {
-            Some(admin) => {
+        let counted: BTreeMap<String, Vec<Reading>> = if let Some(admin) = &self.admin {
+            {
                 let (listed, below) = future::try_join(
                     lists(&wanted.products, |ids| self.booked(admin, "/products", ids)),
                     self.booked_variations(admin, &wanted.variations),
@@ -258,7 +258,8 @@ impl WooStore {
                 self.learn(&rows).await;
                 rows.into_iter().map(|row| (row.id.clone(), row.counted(from))).collect()
             }
-            None => {
+        } else {
+            {
                 let (listed, below) = future::try_join(
                     lists(&wanted.products, |ids| self.shown(ids, false)),
                     lists(&wanted.variations, |ids| self.shown(ids, true)),
@@ -415,6 +416,7 @@ mod tests {
         counted.into_iter().map(|r| (r.stock.to_string(), r.upper, r.lower)).collect()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "values of a case, made where it stands")]
     fn book(manage: Value, number: Value, status: &str, backorders: &str) -> Value {
         json!({"id": 29, "parent_id": 26, "manage_stock": manage, "stock_quantity": number,
             "stock_status": status, "backorders": backorders})
