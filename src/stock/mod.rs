@@ -34,6 +34,9 @@ pub const MOST_WAITING: usize = 64;
 /// How long a sale is remembered at least: longer than any reading of the shop takes.
 pub const REMEMBERED_MS: i64 = 60_000;
 
+/// In front of what stands for a caller; the shop's own ids are numbers.
+pub(crate) const OF_CALLER: &str = "caller:";
+
 /// What a product's units are counted under: the shop's id of the product or variation that manages them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -45,10 +48,17 @@ impl StockId {
         Self(id.into())
     }
 
-    /// What a caller holds over all products, where that is limited: a shelf like any other.
+    /// What a caller holds over all products, where that is limited: a shelf whose upper count is the limit. It has
+    /// no gate: a caller's orders do not wait for each other.
     #[must_use]
     pub fn of_caller(caller: &str) -> Self {
-        Self(format!("caller:{caller}"))
+        Self(format!("{OF_CALLER}{caller}"))
+    }
+
+    /// Whether it stands for what a caller holds, not for goods.
+    #[must_use]
+    pub fn is_of_caller(&self) -> bool {
+        self.0.starts_with(OF_CALLER)
     }
 
     /// The text.
@@ -101,7 +111,8 @@ pub struct Reading {
     pub upper: Upper,
     /// The least that can be there; `None` when the source does not tell.
     pub lower: Option<i64>,
-    /// Whether units of unpaid orders are taken off the lower one already.
+    /// Whether the source takes units of unpaid orders off what it tells (the Store API while the shop holds stock for
+    /// them, refusals too; wc/v3 never): holds for those are then not counted twice. For both counts.
     pub takes_off_pending: bool,
     /// Where it comes from.
     pub source: Source,

@@ -64,6 +64,12 @@ pub struct Member {
     /// Since this number of the sequence the shop keeps the units for its unpaid order too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shop_keeps: Option<u64>,
+    /// From this number on the shop may have had an unpaid order for the units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpaid_from: Option<u64>,
+    /// By this number the shop had let go of them; `None`: it may have that order still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpaid_to: Option<u64>,
 }
 
 impl Member {
@@ -78,6 +84,8 @@ impl Member {
             opened: None,
             closed: None,
             shop_keeps: None,
+            unpaid_from: None,
+            unpaid_to: None,
         }
     }
 
@@ -88,6 +96,13 @@ impl Member {
     /// Whether it began after a reading had ended: the count does not know of it.
     fn is_out_of(&self, count: &Count) -> bool {
         self.opened.is_some_and(|opened| opened > count.to)
+    }
+
+    /// Whether a count may be without its units already, because the shop took off those of its unpaid order.
+    fn may_be_off(&self, count: &Count) -> bool {
+        count.takes_off_pending
+            && self.unpaid_from.is_some_and(|from| from <= count.to)
+            && self.unpaid_to.is_none_or(|to| to > count.from)
     }
 
     /// Whether it was over before a reading began: the count knows of it.
@@ -120,10 +135,15 @@ impl Shelf {
 
     fn most(&self, count: &Count, session: &str) -> i64 {
         let taken = self.others(session).filter(|(_, member)| match member.stage {
-            Stage::Soft | Stage::Admitted | Stage::Kept => true,
-            Stage::Open | Stage::Sold => member.is_out_of(count),
+            Stage::Soft | Stage::Admitted | Stage::Kept => !member.may_be_off(count),
+            Stage::Open | Stage::Sold => member.is_out_of(count) && !member.may_be_off(count),
         });
-        count.number - taken.map(|(_, member)| member.units()).sum::<i64>()
+        count.number + self.own_off(count, session) - taken.map(|(_, member)| member.units()).sum::<i64>()
+    }
+
+    /// What a count is without because the shop keeps it for the session itself: that is its own to have.
+    fn own_off(&self, count: &Count, session: &str) -> i64 {
+        self.members.get(session).filter(|own| own.may_be_off(count)).map_or(0, Member::units)
     }
 
     /// The least that a session can get, whatever runs. `None`: nobody knows, or the count is too old.
@@ -151,8 +171,15 @@ impl Shelf {
         if self.most(&count, session) >= i64::from(quantity) {
             return None;
         }
-        let sold = self.others(session).filter(|(_, it)| it.stage == Stage::Sold && it.is_out_of(&count));
-        let left = count.number - sold.map(|(_, member)| member.units()).sum::<i64>();
+        let mut left = count.number + self.own_off(&count, session);
+        for (_, other) in self.others(session) {
+            if other.may_be_off(&count) {
+                // Off the count, but perhaps only held: what is not sold may come back.
+                left += if other.stage == Stage::Sold { 0 } else { other.units() };
+            } else if other.stage == Stage::Sold && other.is_out_of(&count) {
+                left -= other.units();
+            }
+        }
         Some(match u32::try_from(left) {
             Err(_) | Ok(0) => Shortage::SoldOut,
             Ok(left) if left < quantity => Shortage::Left(left),
@@ -183,11 +210,12 @@ impl Shelf {
         self.others(session).any(|(_, member)| member.stage == Stage::Open)
     }
 
-    /// How many others come before a ticket; all that wait when there is none.
+    /// How many others that wait come before a ticket; all of them when there is none.
     #[must_use]
     pub fn ahead(&self, session: &str, ticket: Option<u64>) -> usize {
         let before = |other: u64| ticket.is_none_or(|ticket| other < ticket);
-        self.others(session).filter(|(_, member)| member.ticket.is_some_and(before)).count()
+        let waits = |member: &Member| member.stage == Stage::Soft && member.ticket.is_some_and(before);
+        self.others(session).filter(|(_, member)| waits(member)).count()
     }
 
     /// Whether nothing is told by it any more.
@@ -206,14 +234,12 @@ impl Shelf {
         let (upper, lower) = (self.upper, self.lower.filter(|count| now - count.at <= FRESH_MS));
         self.members.retain(|_, member| {
             let gone = member.owner.as_deref().is_some_and(|owner| !lives(owner));
+            if gone && matches!(member.stage, Stage::Soft | Stage::Admitted) {
+                // What it was about to do is void; the session still holds its units, and may come back.
+                (member.stage, member.ticket, member.owner) = (Stage::Soft, None, None);
+            }
             match member.stage {
-                Stage::Soft => {
-                    if gone {
-                        (member.ticket, member.owner) = (None, None);
-                    }
-                    member.at > now
-                }
-                Stage::Admitted => !gone && member.at > now,
+                Stage::Soft | Stage::Admitted => member.at > now,
                 Stage::Open | Stage::Kept => true,
                 Stage::Sold => {
                     now - member.at <= REMEMBERED_MS
@@ -236,7 +262,7 @@ impl Shelf {
         };
         match reading.upper {
             Upper::Number(number) => {
-                let new = count(number, false);
+                let new = count(number, reading.takes_off_pending);
                 if self.upper.is_none_or(|old| self.raises_rightly(&old, &new)) {
                     self.upper = Some(new);
                 }

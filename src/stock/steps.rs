@@ -30,9 +30,18 @@ impl Moment<'_> {
 
 /// Holds units for a session, all or none, and lets it through the gate if it wants: in parallel with others while
 /// the lower bound covers it, else alone; those that wait go in the order of their tickets, a basket when it is
-/// first in all its queues.
+/// first in all its queues. One that was admitted and asks again (its reply was lost, or it was told [`NotAdmitted`])
+/// keeps its place. While an attempt of its own is open or its order waits to be paid, it waits and nothing changes;
+/// what it holds of other stock ids than these stays held, so a basket that changes is given back first.
 pub fn reserve(shelves: &mut Shelves, wish: &Reserve, moment: &mut Moment<'_>) -> Reserved {
     let (session, now) = (wish.session.as_str(), moment.now);
+    let is_past = |units: &Units| {
+        let known = shelves.get(&units.stock).and_then(|shelf| shelf.members.get(session));
+        known.is_some_and(|known| matches!(known.stage, Stage::Open | Stage::Kept | Stage::Sold))
+    };
+    if wish.units.iter().any(is_past) {
+        return Reserved::Waiting { ahead: 0 };
+    }
     for units in &wish.units {
         let shelf = shelves.entry(units.stock.clone()).or_default();
         shelf.prune(now, moment.lives);
@@ -46,31 +55,37 @@ pub fn reserve(shelves: &mut Shelves, wish: &Reserve, moment: &mut Moment<'_>) -
         shelves.get(&units.stock).is_none_or(|shelf| {
             let covered =
                 shelf.lower_bound(session, now).is_some_and(|least| least >= i64::from(units.quantity));
-            shelf.ahead(session, ticket) == 0 && (covered || !shelf.is_busy(session))
+            // What a caller may hold is a limit, not goods that orders race for.
+            units.stock.is_of_caller()
+                || shelf.ahead(session, ticket) == 0 && (covered || !shelf.is_busy(session))
         })
     };
     let enters = wish.enter && wish.units.iter().all(may_enter);
-    let ahead = wish.units.iter().filter_map(|units| Some(shelves.get(&units.stock)?.ahead(session, ticket)));
+    let gated = wish.units.iter().filter(|units| !units.stock.is_of_caller());
+    let ahead = gated.filter_map(|units| Some(shelves.get(&units.stock)?.ahead(session, ticket)));
     let ahead = ahead.max().unwrap_or_default();
     if wish.enter && !enters && ticket.is_none() && ahead >= MOST_WAITING {
         release(shelves, session, &wish.units);
         return Reserved::Full;
     }
     let ticket = match (wish.enter, enters) {
-        (true, false) => Some(ticket.unwrap_or_else(|| moment.next())),
-        _ => None,
+        (true, false) => Some(ticket.filter(|ticket| *ticket != FIRST).unwrap_or_else(|| moment.next())),
+        (true, true) => ticket.filter(|ticket| *ticket != FIRST),
+        (false, _) => None,
     };
     for units in &wish.units {
         let shelf = shelves.entry(units.stock.clone()).or_default();
         let known = shelf.members.get(session);
-        let shop_keeps = known.and_then(|known| known.shop_keeps);
+        let past = known.cloned().unwrap_or_else(|| Member::soft(0, 0));
         // What is held for longer already stays held for longer.
         let until = known.filter(|known| known.stage == Stage::Soft).map_or(0, |known| known.at);
         let member = Member {
             stage: if enters { Stage::Admitted } else { Stage::Soft },
             owner: wish.enter.then(|| moment.owner.to_owned()),
             ticket,
-            shop_keeps,
+            shop_keeps: past.shop_keeps,
+            unpaid_from: past.unpaid_from,
+            unpaid_to: past.unpaid_to,
             ..Member::soft(units.quantity, until.max(now + wish.hold_ms))
         };
         shelf.members.insert(session.to_owned(), member);
@@ -82,9 +97,14 @@ pub fn reserve(shelves: &mut Shelves, wish: &Reserve, moment: &mut Moment<'_>) -
     }
 }
 
+/// Before all that wait: who is through the gate already.
+const FIRST: u64 = 0;
+
 fn own_ticket(shelves: &Shelves, wish: &Reserve) -> Option<u64> {
-    let of = |units: &Units| shelves.get(&units.stock)?.members.get(&wish.session)?.ticket;
-    wish.units.iter().find_map(of)
+    let of = |units: &Units| shelves.get(&units.stock)?.members.get(&wish.session);
+    let is_through = |units: &Units| of(units).is_some_and(|member| member.stage == Stage::Admitted);
+    let through = !wish.units.is_empty() && wish.units.iter().all(is_through);
+    wish.units.iter().find_map(|units| of(units)?.ticket).or_else(|| through.then_some(FIRST))
 }
 
 /// An attempt opens (*placing*): its units are pinned until it is closed. What the last look at the shop said is
@@ -100,6 +120,9 @@ pub fn pin(
     moment: &mut Moment<'_>,
 ) -> Result<(), NotAdmitted> {
     observe(shelves, readings, moment);
+    for units in units {
+        shelves.entry(units.stock.clone()).or_default().prune(moment.now, moment.lives);
+    }
     let admitted = |units: &Units| {
         let shelf = shelves.get(&units.stock)?;
         let member = shelf.members.get(session)?;
@@ -108,7 +131,8 @@ pub fn pin(
             && member.quantity == units.quantity;
         let covered =
             shelf.lower_bound(session, moment.now).is_some_and(|least| least >= i64::from(units.quantity));
-        (own && (covered || !shelf.has_open(session))).then_some(())
+        let free = units.stock.is_of_caller() || covered || !shelf.has_open(session);
+        (own && free).then_some(())
     };
     if !units.iter().all(|units| admitted(units).is_some()) {
         return Err(NotAdmitted);
@@ -116,13 +140,18 @@ pub fn pin(
     let opened = moment.next();
     for member in members(shelves, session, units) {
         member.stage = Stage::Open;
-        (member.opened, member.closed, member.owner) = (Some(opened), None, None);
+        (member.opened, member.closed) = (Some(opened), None);
+        (member.owner, member.ticket) = (None, None);
+        (member.unpaid_from, member.unpaid_to) = (member.unpaid_from.or(Some(opened)), None);
     }
     Ok(())
 }
 
 /// An open attempt is closed. Taken again, it changes nothing. A sale that is told of a session without an open
 /// attempt (its order was found late) counts all the same.
+///
+/// Tell [`Close::Sold`] when the shop has counted the units down, not when the order's status has turned: a reading
+/// that begins afterwards is taken to know of the sale.
 pub fn close(shelves: &mut Shelves, session: &str, units: &[Units], how: Close, moment: &mut Moment<'_>) {
     let concerned = |stage| match how {
         Close::Sold => stage != Stage::Sold,
@@ -138,13 +167,15 @@ pub fn close(shelves: &mut Shelves, session: &str, units: &[Units], how: Close, 
             let closed = *closed.get_or_insert_with(|| moment.next());
             let opened = known.and_then(|known| known.opened);
             let quantity = known.map_or(units.quantity, |known| known.quantity);
-            let mut member = Member { opened, ..Member::soft(quantity, now) };
+            let unpaid_from = known.and_then(|known| known.unpaid_from);
+            let mut member = Member { opened, unpaid_from, ..Member::soft(quantity, now) };
             match how {
                 Close::Sold => (member.stage, member.closed) = (Stage::Sold, Some(closed)),
                 Close::Kept => member.stage = Stage::Kept,
                 Close::Declined { hold_ms, shop_keeps } => {
                     member.at = now + hold_ms;
                     (member.opened, member.shop_keeps) = (None, shop_keeps.then_some(closed));
+                    member.unpaid_to = (!shop_keeps).then_some(closed);
                 }
                 // Its time is over at once.
                 Close::Released => member.opened = None,

@@ -13,14 +13,17 @@ use crate::{
         state::{Error, LEASE, StockStep, StockTurn},
     },
     stock::{
-        Close, FRESH_MS, MOST_WAITING, REMEMBERED_MS, Reading, Reserve, Reserved, Shelf, Shelves, Shortage,
-        Source, StockId, Units, Upper,
+        Close, FRESH_MS, MOST_WAITING, OF_CALLER, REMEMBERED_MS, Reading, Reserve, Reserved, Shelf, Shelves,
+        Shortage, Source, StockId, Units, Upper,
     },
 };
 
 /// The figures that the scripts share with [`crate::stock`], in front of their text.
 pub(super) fn figures() -> String {
-    format!("local FRESH, MOST_WAITING, REMEMBERED = {FRESH_MS}, {MOST_WAITING}, {REMEMBERED_MS}\n")
+    format!(
+        "local FRESH, MOST_WAITING, REMEMBERED = {FRESH_MS}, {MOST_WAITING}, {REMEMBERED_MS}\n\
+         local OF_CALLER = '{OF_CALLER}'\n"
+    )
 }
 
 /// What a script is told.

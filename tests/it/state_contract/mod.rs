@@ -4,6 +4,8 @@
 mod embedded;
 mod modelled;
 mod shared;
+mod stock;
+mod stock_alike;
 
 use std::sync::Arc;
 
@@ -22,6 +24,19 @@ use tillgate::{
     state::Retention,
 };
 
+use self::{
+    stock::{
+        a_commit_that_fails_changes_no_shelf, a_hold_is_its_sessions_own_and_ends,
+        a_limit_of_a_caller_has_no_gate, a_lost_reply_of_a_stock_step_is_read_back, a_pin_needs_an_admission,
+        a_queue_is_bounded, a_refusal_says_why, a_sale_counts_until_a_clean_reading_knows_of_it,
+        all_lines_are_held_or_none, an_admission_is_kept_by_who_asks_again,
+        an_attempt_is_closed_in_each_way_and_once, an_open_attempt_is_not_reserved_away,
+        giving_back_twice_frees_nothing_of_others, only_what_never_lies_low_refuses,
+        orders_run_in_parallel_while_they_are_covered, those_that_wait_go_in_the_order_of_their_tickets,
+        what_a_dead_process_was_about_to_do_is_void, what_the_shop_took_off_is_not_taken_off_again,
+    },
+    stock_alike::random_steps_say_and_leave_what_the_arithmetic_does,
+};
 use crate::support::TestApp;
 
 /// A back end under test.
@@ -75,6 +90,25 @@ contract!(
     orders_that_were_seen_are_kept_once_each,
     an_order_belongs_to_one_session_and_a_session_to_one_order,
     what_a_person_has_to_look_at_is_listed_and_stays,
+    all_lines_are_held_or_none,
+    a_hold_is_its_sessions_own_and_ends,
+    giving_back_twice_frees_nothing_of_others,
+    a_refusal_says_why,
+    only_what_never_lies_low_refuses,
+    orders_run_in_parallel_while_they_are_covered,
+    those_that_wait_go_in_the_order_of_their_tickets,
+    a_queue_is_bounded,
+    what_a_dead_process_was_about_to_do_is_void,
+    a_pin_needs_an_admission,
+    a_commit_that_fails_changes_no_shelf,
+    an_attempt_is_closed_in_each_way_and_once,
+    a_sale_counts_until_a_clean_reading_knows_of_it,
+    a_lost_reply_of_a_stock_step_is_read_back,
+    an_admission_is_kept_by_who_asks_again,
+    an_open_attempt_is_not_reserved_away,
+    what_the_shop_took_off_is_not_taken_off_again,
+    a_limit_of_a_caller_has_no_gate,
+    random_steps_say_and_leave_what_the_arithmetic_does,
 );
 
 fn scope(key: &str) -> Scope {

@@ -1,5 +1,5 @@
 -- Shelves: the steps of the room `stock`, in the same order and with the same outcome (held against it by tests).
--- In front: FRESH, MOST_WAITING, REMEMBERED.
+-- In front: FRESH, MOST_WAITING, REMEMBERED, OF_CALLER.
 -- A `step` comes as JSON: ids (one for each shelf key, in order), session, owner, lease, and what it is about.
 
 local function load_shelves(keys, ids)
@@ -34,12 +34,29 @@ local function is_in(member, count)
   return member.closed and member.closed <= count.from
 end
 
+-- Whether a count may be without its units already, because the shop took off those of its unpaid order.
+local function may_be_off(member, count)
+  return count.takes_off_pending and member.unpaid_from and member.unpaid_from <= count.to
+    and (not member.unpaid_to or member.unpaid_to > count.from)
+end
+
+local function is_of_caller(stock)
+  return string.sub(stock, 1, #OF_CALLER) == OF_CALLER
+end
+
+-- What a count is without because the shop keeps it for the session itself: that is its own to have.
+local function own_off(shelf, count, session)
+  local own = shelf.members[session]
+  return own and may_be_off(own, count) and own.quantity or 0
+end
+
 local function most(shelf, count, session)
-  local left = count.number
+  local left = count.number + own_off(shelf, count, session)
   for of, member in pairs(shelf.members) do
     if of ~= session then
       local stage = member.stage
-      if stage == 'soft' or stage == 'admitted' or stage == 'kept' or is_out_of(member, count) then
+      local counts = stage == 'soft' or stage == 'admitted' or stage == 'kept' or is_out_of(member, count)
+      if counts and not may_be_off(member, count) then
         left = left - member.quantity
       end
     end
@@ -93,9 +110,16 @@ end
 local function shortage(shelf, session, quantity)
   local count = shelf.upper
   if not count or most(shelf, count, session) >= quantity then return nil end
-  local left = count.number
+  local left = count.number + own_off(shelf, count, session)
   for of, member in pairs(shelf.members) do
-    if of ~= session and member.stage == 'sold' and is_out_of(member, count) then left = left - member.quantity end
+    if of ~= session then
+      if may_be_off(member, count) then
+        -- Off the count, but perhaps only held: what is not sold may come back.
+        if member.stage ~= 'sold' then left = left + member.quantity end
+      elseif member.stage == 'sold' and is_out_of(member, count) then
+        left = left - member.quantity
+      end
+    end
   end
   if left <= 0 then return 'sold_out', 0 end
   if left < quantity then return 'left', left end
@@ -113,7 +137,8 @@ local BUSY, RUNNING = { admitted = true, open = true }, { open = true }
 local function ahead(shelf, session, ticket)
   local count = 0
   for of, member in pairs(shelf.members) do
-    if of ~= session and member.ticket and (not ticket or member.ticket < ticket) then count = count + 1 end
+    local waits = member.stage == 'soft' and member.ticket
+    if of ~= session and waits and (not ticket or member.ticket < ticket) then count = count + 1 end
   end
   return count
 end
@@ -123,14 +148,13 @@ local function prune(shelf, owners, lease)
   for of, member in pairs(shelf.members) do
     local gone = member.owner and not lives(owners, member.owner, lease)
     local stays = true
-    if member.stage == 'soft' then
-      if gone then
-        member.ticket = nil
-        member.owner = nil
-      end
+    local holds = member.stage == 'soft' or member.stage == 'admitted'
+    if holds and gone then
+      -- What it was about to do is void; the session still holds its units, and may come back.
+      member.stage, member.ticket, member.owner = 'soft', nil, nil
+    end
+    if holds then
       stays = member.at > now
-    elseif member.stage == 'admitted' then
-      stays = not gone and member.at > now
     elseif member.stage == 'sold' then
       stays = now - member.at <= REMEMBERED
         or (shelf.upper and is_out_of(member, shelf.upper))
@@ -171,7 +195,7 @@ local function observe(shelves, readings, sequence, owners, lease)
         takes_off_pending = takes_off_pending }
     end
     if reading.upper then
-      local new = count(reading.upper, false)
+      local new = count(reading.upper, reading.takes_off_pending)
       if not shelf.upper or raises_rightly(shelf, shelf.upper, new) then shelf.upper = new end
     elseif shelf.upper and shelf.upper.source == reading.source then
       shelf.upper = nil
@@ -198,13 +222,16 @@ end
 -- Opens the attempt, if it may; if not, nothing of this is stored.
 local function pin(shelves, step, sequence_key, owners)
   observe(shelves, step.readings, tonumber(redis.call('GET', sequence_key) or '0'), owners, step.lease)
+  for _, wanted in ipairs(step.units) do prune(shelves[wanted.stock], owners, step.lease) end
   local session, admitted = step.session, true
   for _, wanted in ipairs(step.units) do
     local shelf = shelves[wanted.stock]
     local member = shelf.members[session]
     local own = member and member.stage == 'admitted' and member.owner == step.owner
       and member.quantity == wanted.quantity
-    if not own or not (is_covered(shelf, session, wanted.quantity) or not any_other(shelf, session, RUNNING)) then
+    local free = is_of_caller(wanted.stock) or is_covered(shelf, session, wanted.quantity)
+      or not any_other(shelf, session, RUNNING)
+    if not own or not free then
       admitted = false
     end
   end
@@ -212,7 +239,8 @@ local function pin(shelves, step, sequence_key, owners)
   local opened = redis.call('INCR', sequence_key)
   for _, wanted in ipairs(step.units) do
     local member = shelves[wanted.stock].members[session]
-    member.stage, member.opened, member.closed, member.owner = 'open', opened, nil, nil
+    member.stage, member.opened, member.closed, member.owner, member.ticket = 'open', opened, nil, nil, nil
+    member.unpaid_from, member.unpaid_to = member.unpaid_from or opened, nil
   end
   return true
 end
@@ -229,7 +257,7 @@ local function close(shelves, step, sequence_key, owners)
     if concerned then
       closed = closed or redis.call('INCR', sequence_key)
       local member = { quantity = known and known.quantity or wanted.quantity, stage = 'soft', at = now,
-        opened = known and known.opened }
+        opened = known and known.opened, unpaid_from = known and known.unpaid_from }
       if how == 'sold' then
         member.stage, member.closed = 'sold', closed
       elseif how == 'kept' then
@@ -238,7 +266,7 @@ local function close(shelves, step, sequence_key, owners)
         member.opened = nil
         if how == 'declined' then
           member.at = now + step.hold_ms
-          if step.shop_keeps then member.shop_keeps = closed end
+          if step.shop_keeps then member.shop_keeps = closed else member.unpaid_to = closed end
         end
       end
       shelf.members[session] = member
