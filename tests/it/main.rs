@@ -33,6 +33,7 @@ mod settling;
 mod shop_failures;
 mod sim;
 mod state_contract;
+mod stock_model;
 mod support;
 mod tape;
 mod ucp;
