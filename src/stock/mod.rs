@@ -96,8 +96,10 @@ pub enum Source {
 /// What a reading says of the upper count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upper {
-    /// So many are there at most.
+    /// So many are there at most; what unpaid orders keep is still among them (wc/v3, `low_stock_remaining`).
     Number(i64),
+    /// So many are free at most: what unpaid orders keep is taken off already (a refusal by the shop).
+    Free(i64),
     /// The source tells no number now: what it told before holds no more.
     Untold,
 }
@@ -111,8 +113,8 @@ pub struct Reading {
     pub upper: Upper,
     /// The least that can be there; `None` when the source does not tell.
     pub lower: Option<i64>,
-    /// Whether the source takes units of unpaid orders off what it tells (the Store API while the shop holds stock for
-    /// them, refusals too; wc/v3 never): holds for those are then not counted twice. For both counts.
+    /// Whether units of unpaid orders are taken off the lower one already (the Store API's `maximum`, while the shop
+    /// holds stock for them): holds for those are then not counted twice.
     pub takes_off_pending: bool,
     /// Where it comes from.
     pub source: Source,

@@ -261,8 +261,8 @@ impl Shelf {
             takes_off_pending,
         };
         match reading.upper {
-            Upper::Number(number) => {
-                let new = count(number, reading.takes_off_pending);
+            Upper::Number(number) | Upper::Free(number) => {
+                let new = count(number, matches!(reading.upper, Upper::Free(_)));
                 if self.upper.is_none_or(|old| self.raises_rightly(&old, &new)) {
                     self.upper = Some(new);
                 }

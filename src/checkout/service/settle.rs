@@ -55,6 +55,9 @@ pub(super) const SLOW_LOOK: (Duration, Duration) = (Duration::from_secs(30), Dur
 /// An unpaid order is taken for declined after this long.
 pub(super) const PENDING_LIFE: Duration = Duration::from_mins(2);
 
+/// How long a shop takes at most from an order's status to its stock.
+const GAP: Duration = Duration::from_secs(2);
+
 /// How long a shop keeps an unpaid order, by default: then one with traces of a payment waits for a person.
 const HOLD: Duration = Duration::from_hours(1);
 
@@ -432,7 +435,15 @@ impl Service {
         let number = attempt_number(&session);
         let cart = session.cart.clone();
         let answer = answer_of(&session);
-        let (completed, seen) = self.complete_with(session, found);
+        let is_counted = session.attempt.as_ref().is_some_and(|attempt| !attempt.units.is_empty());
+        let again = if is_counted && found.placed().is_some_and(|order| !order.stock_taken) {
+            // Its status may have turned a moment before its units are counted down (E13): they count as sold then.
+            tokio::time::sleep(GAP).await;
+            self.find(&session).await.ok().filter(|again| again.placed().is_some())
+        } else {
+            None
+        };
+        let (completed, seen) = self.complete_with(session, again.as_ref().unwrap_or(found));
         let end = self.ending(answer, &completed);
         tracing::info!(session = %completed.id, "a lost order was found");
         Box::pin(self.commit_closed(completed, number, end, seen)).await?;

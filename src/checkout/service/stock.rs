@@ -228,7 +228,7 @@ impl Service {
             return Ok(());
         }
         let from = state.observe(shop, Vec::new()).await?;
-        let upper = Upper::Number(i64::from(line.quantity) - 1);
+        let upper = Upper::Free(i64::from(line.quantity) - 1);
         let reading = Reading {
             stock: stock.clone(),
             upper,

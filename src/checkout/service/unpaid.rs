@@ -69,7 +69,16 @@ impl Service {
             }
             return Ok(Unpaid::Paid(Box::new(completed)));
         }
-        Ok(self.still_unpaid(session, &found))
+        let waited = session.waits_at_the_shop();
+        let unpaid = self.still_unpaid(session, &found);
+        // The shop has given up the order that kept its units.
+        if let Unpaid::Clear(session) = &unpaid
+            && waited
+            && !session.held.is_empty()
+        {
+            self.parts.state.give_back(&self.settings.shop, &session.id, session.held.clone()).await?;
+        }
+        Ok(unpaid)
     }
 
     fn still_unpaid(&self, mut session: Session, found: &Found) -> Unpaid {

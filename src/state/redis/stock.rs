@@ -53,6 +53,7 @@ struct ReadingTold<'a> {
     stock: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     upper: Option<i64>,
+    upper_is_free: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     lower: Option<i64>,
     takes_off_pending: bool,
@@ -65,9 +66,10 @@ impl<'a> ReadingTold<'a> {
         Self {
             stock: reading.stock.as_str(),
             upper: match reading.upper {
-                Upper::Number(number) => Some(number),
+                Upper::Number(number) | Upper::Free(number) => Some(number),
                 Upper::Untold => None,
             },
+            upper_is_free: matches!(reading.upper, Upper::Free(_)),
             lower: reading.lower,
             takes_off_pending: reading.takes_off_pending,
             source: reading.source,

@@ -114,7 +114,7 @@ async fn open(state: &dyn State, session: &str, of: &[(&str, u32)]) {
 
 async fn shelf(state: &dyn State, stock: &str) -> Shelf {
     let id = StockId::new(stock);
-    state.shelves(&shop(), Some(&[id.clone()])).await.unwrap().remove(&id).unwrap_or_default()
+    state.shelves(&shop(), Some(std::slice::from_ref(&id))).await.unwrap().remove(&id).unwrap_or_default()
 }
 
 async fn stage(state: &dyn State, stock: &str, session: &str) -> Option<Stage> {
@@ -450,7 +450,7 @@ pub(super) async fn what_the_shop_took_off_is_not_taken_off_again(backend: &impl
     open(state, "one", &[("a", 1)]).await;
     close(state, "one", &[("a", 1)], Close::Declined { hold_ms: 10 * MINUTE, shop_keeps: true }).await;
     let from = mark(state).await;
-    observe(state, window("a", Some(1), 1, from)).await;
+    observe(state, Reading { upper: Upper::Free(1), ..window("a", None, 1, from) }).await;
     let shown = shelf(state, "a").await;
     let lower = shown.lower.unwrap();
     assert_eq!((shown.upper_bound(""), shown.lower_bound("", lower.at)), (Some(1), Some(1)));

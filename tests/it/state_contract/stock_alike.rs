@@ -44,7 +44,11 @@ impl Chance {
         let number = |chance: &mut Self| i64::try_from(chance.below(9)).unwrap() - 1;
         let reading = |chance: &mut Self, units: Units| Reading {
             stock: units.stock,
-            upper: if chance.below(3) == 0 { Upper::Untold } else { Upper::Number(number(chance)) },
+            upper: match chance.below(4) {
+                0 => Upper::Untold,
+                1 => Upper::Free(number(chance)),
+                _ => Upper::Number(number(chance)),
+            },
             lower: (chance.below(3) > 0).then(|| number(chance)),
             takes_off_pending: chance.below(2) == 0,
             source: if chance.below(2) == 0 { Source::WcV3 } else { Source::Shop },

@@ -35,6 +35,9 @@ pub(super) fn stock_id(product: usize) -> StockId {
     StockId::new(product.to_string())
 }
 
+/// Units by product.
+pub(super) type Basket = Vec<(usize, i64)>;
+
 /// The shop.
 #[derive(Debug, Clone)]
 pub(super) struct Shop {
@@ -43,7 +46,7 @@ pub(super) struct Shop {
     /// Whether it keeps units for unpaid orders.
     pub(super) hold: bool,
     /// One order for each session, in the order of the sessions.
-    pub(super) orders: Vec<Option<(Order, Vec<(usize, i64)>)>>,
+    pub(super) orders: Vec<Option<(Order, Basket)>>,
     /// When there last came more than before, by product: what was read earlier may say too little.
     pub(super) raised_at: Vec<i64>,
     /// A mutation: `maximum` is told as the most that can be there.
@@ -85,7 +88,9 @@ impl Shop {
         for (order, units) in orders.iter_mut().flatten() {
             if matches!(order, Order::Turned { counted_at } if *counted_at <= now) {
                 *order = Order::Placed;
-                units.iter().for_each(|(product, units)| physical[*product] -= units);
+                for (product, units) in units.iter() {
+                    physical[*product] -= units;
+                }
             }
         }
     }
@@ -137,12 +142,13 @@ impl Shop {
         // The trap: when unpaid orders take the rest, it shows all.
         let (maximum, pending) = if rest > 0 { (rest, true) } else { (physical, false) };
         let maximum = maximum.min(PER_ORDER);
-        let upper = match rest {
+        // What is left is told when it is little, and knows nothing of unpaid orders.
+        let upper = match physical {
             _ if self.maximum_as_upper => Upper::Number(maximum),
-            rest if rest <= 2 => Upper::Number(rest),
+            physical if physical <= 2 => Upper::Number(physical),
             _ => Upper::Untold,
         };
-        let (off_upper, off_lower) = (self.off(product, true), self.off(product, pending));
+        let (off_upper, off_lower) = (self.off(product, false), self.off(product, pending));
         let reading = Reading {
             stock: stock_id(product),
             upper,
@@ -157,7 +163,8 @@ impl Shop {
     /// What its refusal says: fewer than asked are left.
     pub(super) fn refusal(&self, product: usize, asked: i64, from: u64, now: i64) -> Look {
         let mut look = self.window(product, from, now);
-        (look.reading.upper, look.reading.lower) = (Upper::Number(asked - 1), None);
+        (look.reading.upper, look.reading.lower) = (Upper::Free(asked - 1), None);
+        look.off_upper = self.off(product, true);
         look
     }
 }

@@ -18,6 +18,7 @@ const PATIENCE: i64 = 30_000;
 
 /// Rules that can be taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one rule, switched on its own")]
 pub(super) struct Mutation {
     pub(super) no_pin: bool,
     pub(super) no_gate: bool,
@@ -316,7 +317,10 @@ impl World {
                 Phase::Checked { mark }
             }
             Phase::Checked { .. } if self.is_slow(&self.sessions[session].looks) => Phase::Wanting,
-            Phase::Checked { .. } => return self.pins(session),
+            Phase::Checked { .. } => {
+                self.pins(session);
+                return Ok(());
+            }
             Phase::Open { from } => {
                 let basket = self.sessions[session].basket.clone();
                 match self.shop.post(session, &basket) {
@@ -362,7 +366,7 @@ impl World {
         };
         self.sessions[session].phase = next;
         // A reply may be lost, and a step taken again.
-        if coin % 4 == 0 && self.sessions[session].phase == Phase::Done {
+        if coin.is_multiple_of(4) && self.sessions[session].phase == Phase::Done {
             self.gives_back_twice(session, process);
         }
         Ok(())
@@ -371,7 +375,7 @@ impl World {
     fn again_or_done(&mut self, session: usize, coin: u8) -> Phase {
         let one = &mut self.sessions[session];
         one.tries += 1;
-        if one.tries < 3 && coin % 3 > 0 { Phase::Wanting } else { Phase::Done }
+        if one.tries < 3 && !coin.is_multiple_of(3) { Phase::Wanting } else { Phase::Done }
     }
 
     fn wish(&mut self, session: usize) -> Checked {
@@ -401,8 +405,8 @@ impl World {
     /// A mutation: sets the stage, whatever the gate says.
     fn force(&mut self, session: usize, stage: Stage) {
         for units in self.units(session) {
-            let shelf = self.shelves.get_mut(&units.stock).unwrap();
-            let member = shelf.members.get_mut(&name(session)).unwrap();
+            let of_stock = self.shelves.get_mut(&units.stock).unwrap();
+            let member = of_stock.members.get_mut(&name(session)).unwrap();
             (member.stage, member.ticket) = (stage, None);
             if stage == Stage::Open {
                 (member.opened, member.owner) = (Some(self.sequence), None);
@@ -410,7 +414,7 @@ impl World {
         }
     }
 
-    fn pins(&mut self, session: usize) -> Checked {
+    fn pins(&mut self, session: usize) {
         let process = self.sessions[session].process;
         let (units, looks) = (self.units(session), std::mem::take(&mut self.sessions[session].looks));
         let readings = self.note(&looks);
@@ -431,7 +435,6 @@ impl World {
         if self.mutation.no_pin && pinned.is_ok() {
             self.closes(session, Close::Released);
         }
-        Ok(())
     }
 
     fn pays(&mut self, session: usize, coin: u8) -> Phase {
@@ -478,9 +481,11 @@ impl World {
         }
         if self.mutation.counted_release {
             for units in units {
-                let shelf = self.shelves.get_mut(&units.stock).unwrap();
-                let held =
-                    shelf.members.values_mut().find(|it| matches!(it.stage, Stage::Soft | Stage::Admitted));
+                let of_stock = self.shelves.get_mut(&units.stock).unwrap();
+                let held = of_stock
+                    .members
+                    .values_mut()
+                    .find(|it| matches!(it.stage, Stage::Soft | Stage::Admitted));
                 if let Some(other) = held {
                     other.quantity = other.quantity.saturating_sub(units.quantity);
                 }

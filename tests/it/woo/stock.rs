@@ -104,6 +104,7 @@ fn ids(ids: &[&str]) -> Vec<ProductId> {
 fn told(reading: &Reading) -> String {
     let upper = match reading.upper {
         Upper::Number(number) => number.to_string(),
+        Upper::Free(number) => format!("{number} free"),
         Upper::Untold => "?".to_owned(),
     };
     let lower = reading.lower.map_or("?".to_owned(), |number| number.to_string());

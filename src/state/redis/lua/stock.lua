@@ -195,7 +195,7 @@ local function observe(shelves, readings, sequence, owners, lease)
         takes_off_pending = takes_off_pending }
     end
     if reading.upper then
-      local new = count(reading.upper, reading.takes_off_pending)
+      local new = count(reading.upper, reading.upper_is_free)
       if not shelf.upper or raises_rightly(shelf, shelf.upper, new) then shelf.upper = new end
     elseif shelf.upper and shelf.upper.source == reading.source then
       shelf.upper = nil
