@@ -345,6 +345,8 @@ fn service_settings(
         complete_wait: Duration::from_secs(checkout.complete_wait_secs),
         snapshot_life: Duration::from_secs(checkout.snapshot_secs),
         settle_wait: Duration::from_secs(checkout.settle_wait_secs),
+        retry_hold: Duration::from_secs(checkout.retry_hold_secs),
+        stock_doubt: Duration::from_secs(checkout.stock_doubt_secs),
         stand_ins: settings.development.as_ref().map(|development| StandIns {
             email: development.email.clone(),
             address: Address {

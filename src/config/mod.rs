@@ -138,6 +138,10 @@ pub struct Checkout {
     pub queue_wait_secs: u64,
     /// Seconds a lost order is waited for.
     pub settle_wait_secs: u64,
+    /// How long the units of a declined order are held for its buyer, in seconds.
+    pub retry_hold_secs: u64,
+    /// How old, in seconds, what is known of the shop's stock may be when it refuses an order; older, it is read again.
+    pub stock_doubt_secs: u64,
 }
 
 /// How catalogues behave; each shop has its own.
@@ -294,6 +298,8 @@ impl Settings {
         within("checkout.queue", size(self.checkout.queue), 1, 64);
         within("checkout.queue_wait_secs", self.checkout.queue_wait_secs, 1, 60);
         within("checkout.settle_wait_secs", self.checkout.settle_wait_secs, 1, 600);
+        within("checkout.retry_hold_secs", self.checkout.retry_hold_secs, 1, 3_600);
+        within("checkout.stock_doubt_secs", self.checkout.stock_doubt_secs, 0, 300);
         within("catalog.cache_secs", self.catalog.cache_secs, 0, 3600);
         within("catalog.cache_bytes", self.catalog.cache_bytes, 0, 1024 * 1024 * 1024);
         within("catalog.page_size", u64::from(self.catalog.page_size), 10, 100);

@@ -71,6 +71,10 @@ pub struct Settings {
     pub snapshot_life: Duration,
     /// How long the outcome of a lost `POST` is waited for (`exactly-once.md` §5, G).
     pub settle_wait: Duration,
+    /// How long the units of a declined order are held for its buyer.
+    pub retry_hold: Duration,
+    /// How old what this process has read of the shop's stock may be when it refuses an order.
+    pub stock_doubt: Duration,
     /// What stands in for missing buyer data; only under development rules.
     pub stand_ins: Option<StandIns>,
     /// Whether the cheapest option is taken until the caller chooses; only under development rules.
@@ -486,7 +490,7 @@ impl Service {
         sightings: Vec<Sighting>,
     ) -> Result<u64, Error> {
         let session = session.map(|(session, expect)| (self.watched(session), expect));
-        let (session, stock) = Self::leaving(session);
+        let (session, stock) = self.leaving(session);
         let commit = Commit { session, claim, sightings, stock, ..self.blank_commit() };
         Box::pin(self.write_down(commit)).await
     }

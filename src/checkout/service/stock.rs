@@ -34,9 +34,6 @@ const MOST_REMEMBERED: usize = 20_000;
 /// A completion holds its units for so long before its attempt opens.
 const RUNNING_HOLD_MS: i64 = 60_000;
 
-/// After a decline the same buyer may pay again for so long; others wait.
-const RETRY_HOLD_MS: i64 = 600_000;
-
 /// How long a completion waits at the gate.
 const GATE_WAIT: Duration = Duration::from_secs(20);
 
@@ -166,11 +163,14 @@ impl Service {
         };
         let deadline = tokio::time::Instant::now() + GATE_WAIT;
         let mut pause = ASK_AGAIN.0;
+        let mut doubted = false;
         loop {
             // Asked for before the question: what ends in between is not missed.
             let moved_on = self.counting.moved_on.notified();
             match self.parts.state.reserve(&self.settings.shop, wish.clone()).await? {
                 Reserved::Admitted { mark } => return Ok(Gate::Open(mark)),
+                // What was read a while ago may be over: a no is right, or is asked for again.
+                Reserved::Refused { .. } if !doubted && self.read_again(wanted).await => doubted = true,
                 Reserved::Refused { stock, reason } => {
                     return Ok(Gate::Short(short(session, wanted, &stock, reason)));
                 }
@@ -187,6 +187,30 @@ impl Service {
                     let patient = u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(1);
                     pause = (pause * 2).min(ASK_AGAIN.0.saturating_mul(patient)).min(ASK_AGAIN.1);
                 }
+            }
+        }
+    }
+
+    /// Reads the stock of what is wanted again, if that was long ago; whether somebody has, since it was asked for.
+    async fn read_again(&self, wanted: &Wanted) -> bool {
+        let asked_at = self.parts.clock.elapsed();
+        let products: Vec<ProductId> = wanted.counted.keys().cloned().collect();
+        let read_since = |moment: Duration| {
+            let known = self.counting.known();
+            products.iter().all(|product| known.get(product).is_some_and(|known| known.read_at >= moment))
+        };
+        if read_since(asked_at.saturating_sub(self.settings.stock_doubt)) {
+            return false;
+        }
+        let _one = self.counting.reading.lock().await;
+        if read_since(asked_at) {
+            return true;
+        }
+        match self.read_stock(&products).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "the shop's stock could not be read again");
+                false
             }
         }
     }
@@ -243,13 +267,16 @@ impl Service {
 
     /// What the end of an attempt, or of a session, means for its units; told with the commit that writes it.
     pub(super) fn leaving(
+        &self,
         write: Option<(Session, Expect)>,
     ) -> (Option<(Session, Expect)>, Option<StockStep>) {
         let Some((mut session, expect)) = write else { return (None, None) };
         let closed = |number| session.closed_attempts.iter().find(move |closed| closed.number == number);
         let (units, turn) = match (expect, &session.attempt) {
             (Expect::Attempt(number), None) => match closed(number) {
-                Some(closed) => (closed.units.clone(), StockTurn::Close(closed.leaves())),
+                Some(closed) => {
+                    (closed.units.clone(), StockTurn::Close(closed.leaves(self.settings.retry_hold)))
+                }
                 None => (Vec::new(), StockTurn::Release),
             },
             // Whatever it was, no POST of it runs any more.
@@ -276,12 +303,13 @@ impl Service {
 
 impl ClosedAttempt {
     /// How it leaves the shelves.
-    const fn leaves(&self) -> Close {
+    fn leaves(&self, retry_hold: Duration) -> Close {
         match self.end {
             AttemptEnd::Placed => Close::Sold,
             AttemptEnd::Escalated => Close::Kept,
             AttemptEnd::Declined => {
-                Close::Declined { hold_ms: RETRY_HOLD_MS, shop_keeps: self.shop_keeps_units }
+                let hold_ms = i64::try_from(retry_hold.as_millis()).unwrap_or(i64::MAX / 2);
+                Close::Declined { hold_ms, shop_keeps: self.shop_keeps_units }
             }
             AttemptEnd::Refused | AttemptEnd::Fenced => Close::Released,
         }

@@ -1,10 +1,11 @@
 //! Agents that buy through the gateway: UCP and ACP in turn, at one of two processes that share a Redis.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tillgate::stock::{Shelf, Stage};
 
 use super::{
     lines::{Goods, Payment},
@@ -26,8 +27,10 @@ const HANDLER: &str = r#", { id = "bank_transfer", preset = "offline", method = 
 /// Two gateways in front of one shop.
 pub struct Gateways {
     agent: Agent,
-    processes: [Process; 2],
-    _redis: Server,
+    processes: [Option<Process>; 2],
+    /// Where the second one listens; it does so again after a new start.
+    configs: [PathBuf; 2],
+    redis: Server,
     _folders: [TempDir; 2],
 }
 
@@ -41,6 +44,13 @@ pub struct Ready {
 impl Gateways {
     /// Starts them; `None`, with a printed reason, where there is no `redis-server`.
     pub async fn open(shop: &Shop) -> Option<Self> {
+        // Between two rounds the merchant fills the shelves.
+        Self::open_with(shop, "stock_doubt_secs = 0").await
+    }
+
+    /// The same, with lines for `[checkout]`.
+    pub async fn open_with(shop: &Shop, more: &str) -> Option<Self> {
+        let checkout = format!("settle_wait_secs = 1\n{more}");
         let redis = Server::start(&[]).await?;
         let table = format!("url = \"{}\"", redis.url());
         let config = Config {
@@ -48,19 +58,78 @@ impl Gateways {
             seller: Seller::General,
             redis: Some(&table),
             handlers: HANDLER,
+            checkout: &checkout,
             ..Config::default()
         };
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let processes = [
-            Process::serve(&config.write(folders[0].path()), &[]).await,
-            Process::serve(&config.write(folders[1].path()), &[]).await,
-        ];
-        Some(Self { agent: Agent::new(), processes, _redis: redis, _folders: folders })
+        let configs = [config.write(folders[0].path()), config.write(folders[1].path())];
+        let processes =
+            [Some(Process::serve(&configs[0], &[]).await), Some(Process::serve(&configs[1], &[]).await)];
+        Some(Self { agent: Agent::new(), processes, configs, redis, _folders: folders })
     }
 
     async fn call(&self, to: &Ready, path: &str, key: &str, body: &Value) -> Reply {
-        let base = &self.processes[to.at].address;
-        self.agent.call(to.side, base, Method::POST, path, key, Some(body)).await.unwrap()
+        self.try_call(to, path, key, body).await.unwrap()
+    }
+
+    /// At a process that is gone, the other one is asked.
+    async fn try_call(
+        &self,
+        to: &Ready,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<Reply, reqwest::Error> {
+        let process = self.processes[to.at].as_ref().or(self.processes[1 - to.at].as_ref()).unwrap();
+        self.agent.call(to.side, &process.address, Method::POST, path, key, Some(body)).await
+    }
+
+    /// One try to complete; whatever comes of it.
+    pub async fn try_complete(&self, ready: &Ready, key: &str) -> Option<Reply> {
+        let (path, body) = (format!("/{}/complete", ready.id), credential(ready.side, Payment::Card));
+        self.try_call(ready, &path, &format!("{}-{key}", ready.id), &body).await.ok()
+    }
+
+    /// Completes under that key until it is answered for good.
+    pub async fn insist(&self, ready: &Ready, key: &str) -> Reply {
+        for _ in 0..600 {
+            if let Some(reply) = self.try_complete(ready, key).await.filter(is_final) {
+                return reply;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("never answered for good: {}", ready.id)
+    }
+
+    /// Kills one of the two as by `kill -9`.
+    pub fn kill_second(&mut self) {
+        self.processes[1].take().unwrap().kill();
+    }
+
+    pub async fn start_second_again(&mut self) {
+        self.processes[1] = Some(Process::serve(&self.configs[1], &[]).await);
+    }
+
+    /// Pins on the shelves of the stock whose session has no attempt open.
+    pub async fn pinned(&self) -> Vec<String> {
+        let keys: Vec<String> = self.redis.ask(&["KEYS", "*:k:*"]).await.unwrap();
+        let mut pinned = Vec::new();
+        for key in keys {
+            let body: String = self.redis.ask(&["GET", &key]).await.unwrap();
+            let found: Shelf = serde_json::from_str(&body).unwrap();
+            for (session, member) in found.members {
+                if member.stage != Stage::Open {
+                    continue;
+                }
+                let name =
+                    key.replace(&format!("k:{}", key.rsplit(':').next().unwrap()), &format!("s:{session}"));
+                let attempt: Option<String> = self.redis.ask(&["HGET", &name, "attempt"]).await.unwrap();
+                if attempt.is_none() {
+                    pinned.push(session);
+                }
+            }
+        }
+        pinned
     }
 }
 
@@ -77,18 +146,33 @@ impl Buyers for Gateways {
         Ready { id: made.id(), ..ready }
     }
 
+    /// As long as others hold what it wants, an agent asks again with a new key.
     async fn buy(&self, ready: Ready, pay: Payment) -> Told {
+        for _ in 0..150 {
+            let reply = self.complete(&ready, pay).await;
+            if reply.header("retry-after").is_none() {
+                return told(&reply);
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        panic!("held by others for ever: {}", ready.id)
+    }
+}
+
+impl Gateways {
+    /// Completes under one key, until that is answered for good.
+    pub async fn complete(&self, ready: &Ready, pay: Payment) -> Reply {
         let key = tillgate::clock::Ids.uuid();
         let body = credential(ready.side, pay);
         let path = format!("/{}/complete", ready.id);
-        let mut last = self.call(&ready, &path, &key, &body).await;
+        let mut last = self.call(ready, &path, &key, &body).await;
         let mut pause = tokio::time::interval(Duration::from_millis(100));
         for _ in 0..900 {
             if is_final(&last) {
-                return told(&last);
+                return last;
             }
             pause.tick().await;
-            last = self.call(&ready, &path, &key, &body).await;
+            last = self.call(ready, &path, &key, &body).await;
         }
         panic!("never answered for good: {} {}", last.status, last.json)
     }

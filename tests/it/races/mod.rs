@@ -7,6 +7,7 @@ mod direct;
 mod gateway;
 mod lines;
 mod rounds;
+mod sale;
 mod shop;
 mod verdict;
 
@@ -46,10 +47,10 @@ async fn the_shop_alone_oversells_as_the_recorded_one_did() {
     assert!(wrong.is_empty(), "not as recorded:\n{}", wrong.join("\n"));
 }
 
-/// What the gateway makes of the same races so far: nothing, so it is only shown. What agents are told has to be what
-/// the shop has, to the order and to the unit.
+/// What the gateway makes of the same races: in no round more is sold than there is, and in none less. What agents are
+/// told is what the shop has, to the order and to the unit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agents_at_two_gateways_are_told_of_the_orders_that_the_shop_has() {
+async fn agents_at_two_gateways_buy_what_there_is_and_no_more() {
     let rounds = u32::try_from(often("ROUNDS", 1)).unwrap();
     let race = |(number, line): (u64, &'static lines::Line)| async move {
         let shop = Shop::open(line.hold).await;
@@ -59,8 +60,10 @@ async fn agents_at_two_gateways_are_told_of_the_orders_that_the_shop_has() {
     let raced: Vec<_> = stream::iter((0..).zip(&TABLE)).map(race).buffered(AT_ONCE / 2).collect().await;
     println!("through two gateways on one Redis\n{}", Count::heading());
     for (line, rounds) in raced.into_iter().flatten() {
-        println!("{} {}", line.name(), Count::of(line, &rounds).columns(line));
+        let count = Count::of(line, &rounds);
+        println!("{} {}", line.name(), count.columns(line));
         assert_eq!(miscounted(line, &rounds), Vec::<String>::new(), "{}", line.name());
+        assert_eq!((count.oversold, count.undersold), (0, 0), "{}: {rounds:?}", line.name());
     }
 }
 

@@ -47,6 +47,18 @@ impl Shop {
         self.client.get(url).send().await.unwrap().json().await.unwrap()
     }
 
+    /// Forgets the calls that came so far.
+    pub async fn forget_calls(&self) {
+        self.client.delete(format!("{}/_demo/calls", self.base)).send().await.unwrap();
+    }
+
+    /// The addresses of the calls since then.
+    pub async fn calls(&self) -> Vec<String> {
+        let calls = self.look("calls").await;
+        let path = |call: &Value| call["path"].as_str().unwrap_or_default().to_owned();
+        calls["calls"].as_array().unwrap().iter().map(path).collect()
+    }
+
     /// Fills the shelves.
     pub async fn restock(&self, stock: &Goods) {
         let events = stock

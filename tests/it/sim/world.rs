@@ -192,6 +192,8 @@ static FACE: LazyLock<(Arc<ShopFace>, service::Settings)> = LazyLock::new(|| {
         complete_wait: Duration::from_millis(25_013),
         snapshot_life: Duration::from_secs(30),
         settle_wait: Duration::from_secs(30),
+        retry_hold: Duration::from_mins(10),
+        stock_doubt: Duration::from_secs(5),
         stand_ins: None,
         cheapest_first: false,
     };

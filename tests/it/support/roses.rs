@@ -297,6 +297,8 @@ pub fn gateway(
         session_life: Duration::from_hours(24),
         complete_wait: Duration::from_secs(4),
         snapshot_life: Duration::from_secs(30),
+        retry_hold: Duration::from_mins(10),
+        stock_doubt: Duration::from_secs(5),
         settle_wait: Duration::from_secs(30),
         stand_ins: None,
         cheapest_first: false,
