@@ -104,26 +104,23 @@ impl WooStore {
                 read => below = Some(read?.0),
             }
         }
-        let below = if let Some(below) = below {
-            below
-        } else {
-            // An older shop: the variations of each product that was found; a variation's change shows its product.
-            {
-                let parents: BTreeSet<String> = products
-                    .iter()
-                    .filter(|product| product.kind.starts_with("variable"))
-                    .map(|product| product.row.id.clone())
-                    .collect();
-                let query = &query;
-                let lists = stream::iter(parents).map(|parent| async move {
-                    let path = format!("/products/{parent}/variations");
-                    Ok::<_, Error>(self.pages::<Booked>(&path, query).await?.0)
-                });
-                let lists: Vec<Vec<Booked>> = lists.buffer_unordered(ABREAST).try_collect().await?;
-                lists.into_iter().flatten().collect()
-            }
+        let below = match below {
+            Some(below) => below,
+            None => self.booked_below(&products, &query).await?,
         };
         Ok((products.into_iter().map(|product| product.row).chain(below).collect(), began))
+    }
+
+    /// At an older shop: the variations of each product that was found; a variation's change shows its product.
+    async fn booked_below(&self, products: &[Listed], query: &[(&str, &str)]) -> Result<Vec<Booked>, Error> {
+        let variable = products.iter().filter(|product| product.kind.starts_with("variable"));
+        let parents: BTreeSet<String> = variable.map(|product| product.row.id.clone()).collect();
+        let lists = stream::iter(parents).map(|parent| async move {
+            let path = format!("/products/{parent}/variations");
+            Ok::<_, Error>(self.pages::<Booked>(&path, query).await?.0)
+        });
+        let lists: Vec<Vec<Booked>> = lists.buffer_unordered(ABREAST).try_collect().await?;
+        Ok(lists.into_iter().flatten().collect())
     }
 
     /// See [`crate::checkout::store::Store::stock_changes`].

@@ -239,6 +239,9 @@ struct Wanted {
     variations: Vec<String>,
 }
 
+/// What was read, by product or variation.
+type Counted = BTreeMap<String, Vec<Reading>>;
+
 impl WooStore {
     /// See [`crate::checkout::store::Store::stock`].
     pub(super) async fn read_stock(
@@ -247,34 +250,37 @@ impl WooStore {
         from: u64,
     ) -> Result<Vec<ProductStock>, Error> {
         let wanted = self.wanted(products).await;
-        let counted: BTreeMap<String, Vec<Reading>> = if let Some(admin) = &self.admin {
-            {
-                let (listed, below) = future::try_join(
-                    lists(&wanted.products, |ids| self.booked(admin, "/products", ids)),
-                    self.booked_variations(admin, &wanted.variations),
-                )
-                .await?;
-                let rows: Vec<Booked> = listed.into_iter().chain(below).collect();
-                self.learn(&rows).await;
-                rows.into_iter().map(|row| (row.id.clone(), row.counted(from))).collect()
-            }
-        } else {
-            {
-                let (listed, below) = future::try_join(
-                    lists(&wanted.products, |ids| self.shown(ids, false)),
-                    lists(&wanted.variations, |ids| self.shown(ids, true)),
-                )
-                .await?;
-                let rows: Vec<Shown> = listed.into_iter().chain(below).collect();
-                self.learn(&rows).await;
-                rows.into_iter().map(|row| (row.id.clone(), row.counted(from))).collect()
-            }
+        let counted = match &self.admin {
+            Some(admin) => self.counted_in_books(admin, &wanted, from).await?,
+            None => self.counted_as_shown(&wanted, from).await?,
         };
         let of = |product: &ProductId| {
             let counted = counted.get(product.as_str())?.clone();
             Some(ProductStock { product: product.clone(), counted })
         };
         Ok(products.iter().filter_map(of).collect())
+    }
+
+    async fn counted_in_books(&self, admin: &AdminApi, wanted: &Wanted, from: u64) -> Result<Counted, Error> {
+        let (listed, below) = future::try_join(
+            lists(&wanted.products, |ids| self.booked(admin, "/products", ids)),
+            self.booked_variations(admin, &wanted.variations),
+        )
+        .await?;
+        let rows: Vec<Booked> = listed.into_iter().chain(below).collect();
+        self.learn(&rows).await;
+        Ok(rows.into_iter().map(|row| (row.id.clone(), row.counted(from))).collect())
+    }
+
+    async fn counted_as_shown(&self, wanted: &Wanted, from: u64) -> Result<Counted, Error> {
+        let (listed, below) = future::try_join(
+            lists(&wanted.products, |ids| self.shown(ids, false)),
+            lists(&wanted.variations, |ids| self.shown(ids, true)),
+        )
+        .await?;
+        let rows: Vec<Shown> = listed.into_iter().chain(below).collect();
+        self.learn(&rows).await;
+        Ok(rows.into_iter().map(|row| (row.id.clone(), row.counted(from))).collect())
     }
 
     /// What cannot be an id of the shop is not asked for: it would become part of an address.
