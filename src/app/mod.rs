@@ -54,6 +54,8 @@ use crate::{
 const TEND_SECS: u64 = 2;
 /// How long somebody may read nothing of an answer before the connection is closed.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
+/// A *placing* that is older than this is left to the settler; far less than any lease lives.
+const SELF_FENCE: Duration = Duration::from_secs(2);
 /// Rounds between two sweeps of what is past its retention.
 const ROUNDS_PER_SWEEP: u64 = 300;
 
@@ -347,6 +349,7 @@ fn service_settings(
         settle_wait: Duration::from_secs(checkout.settle_wait_secs),
         retry_hold: Duration::from_secs(checkout.retry_hold_secs),
         stock_doubt: Duration::from_secs(checkout.stock_doubt_secs),
+        self_fence: SELF_FENCE,
         stand_ins: settings.development.as_ref().map(|development| StandIns {
             email: development.email.clone(),
             address: Address {

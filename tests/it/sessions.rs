@@ -171,9 +171,10 @@ async fn sessions_are_listed_by_what_they_wait_for() {
 async fn on_redis_a_person_decides_while_the_gateway_runs_and_the_repeated_key_is_answered() {
     let Some(redis) = Server::start(&[]).await else { return };
     let folder = tempfile::tempdir().unwrap();
-    let shop = Process::shop(&[]).await;
+    // A shop that names no order before the payment, and no key to its orders: nobody can look, and what is lost waits
+    // for a person.
+    let shop = Process::shop(&["--fault", "late_draft"]).await;
     let table = format!("url = \"{}\"", redis.url());
-    // Without a key to the orders nobody can look: what is lost waits for a person.
     let checkout = "complete_wait_secs = 1\nsettle_wait_secs = 1";
     let proxy = Proxy::before_url(&shop.address).await;
     let address = proxy.http();

@@ -34,10 +34,7 @@ use crate::{
 /// The shop refuses a second `POST` for the same order within the same second (E6).
 const BETWEEN_ATTEMPTS: chrono::Duration = chrono::Duration::seconds(2);
 
-/// A *placing* that is older than this may have been taken for lost: it is left to the settler.
-const SELF_FENCE: Duration = Duration::from_secs(2);
-
-/// Nor is anything sent by a process whose lease is shorter than this.
+/// Nothing is sent by a process whose lease is shorter than this.
 const LEASE_MARGIN: Duration = Duration::from_secs(4);
 
 /// How often an order that cannot go beside another passes the gate anew.
@@ -408,7 +405,7 @@ impl Service {
     async fn place(&self, call: Call, placing: Placing) -> Result<Answer, Error> {
         let Placing { session, order, stored_at } = placing;
         let Some(cart) = session.cart.clone() else { return Err(Error::BrokeOff) };
-        let placed = if stored_at.elapsed() < SELF_FENCE && self.is_taken_for_alive() {
+        let placed = if stored_at.elapsed() < self.settings.self_fence && self.is_taken_for_alive() {
             self.at(Point::BeforeSend, Some(&session.id)).await;
             self.parts.store.place(&cart, &order).await
         } else {

@@ -75,6 +75,9 @@ pub struct Settings {
     pub retry_hold: Duration,
     /// How old what this process has read of the shop's stock may be when it refuses an order.
     pub stock_doubt: Duration,
+    /// A *placing* that is older than this may have been taken for lost: its `POST` is not sent any more
+    /// (`exactly-once.md` §4, step 8).
+    pub self_fence: Duration,
     /// What stands in for missing buyer data; only under development rules.
     pub stand_ins: Option<StandIns>,
     /// Whether the cheapest option is taken until the caller chooses; only under development rules.

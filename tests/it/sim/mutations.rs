@@ -11,9 +11,13 @@
 //! | an owner whose claim was taken over cannot end it (W9) | `fences: false` | two owners of one key |
 //! | the claim of an attempt stays until that is settled (W15) | `attached: false` | a key that is answered twice |
 //! | the fence at the shop (S3) | `swallows_fences` | a `POST` of before the fence makes an order |
+//! | the self-fence (step 8) | `fences_by_age`, `fences_by_lease: false`, at a shop that swallows the other fence | an order of an attempt that was settled as lost |
+//! | *placing* pins its units (W25) | `pins: false` | a product that is oversold |
 //!
-//! The self-fence (step 8) has no case of its own: without it the fence at the shop still stops the sleeper, which
-//! is what `t2_frozen_anywhere…` shows at `before_send`, behind the self-fence.
+//! Claims, their owners and fences, and turns are told by the state alone: no run goes wrong without one of them, since
+//! versions and attempts still stop the second one. They keep work and answers apart; they guard no order (R1).
+
+use std::time::Duration;
 
 use tillgate::{
     checkout::{
@@ -29,7 +33,7 @@ use super::{
     schedule::{Phase, Rule, places},
     shop::Fate,
     state::Guards,
-    world::{Config, Protocol, SHOP, World, simulate},
+    world::{Ask, Config, Protocol, SHOP, World, simulate},
 };
 
 /// Whether any of these runs goes wrong; the first that does.
@@ -219,4 +223,60 @@ fn t12_with_every_guard_the_same_runs_are_right() {
         }),
     );
     assert_eq!(first_wrong(runs), None);
+}
+
+/// A sleeper between *placing* and its `POST`, at a shop whose cart nobody could empty meanwhile.
+fn sleepers(config: Config) -> impl Iterator<Item = (String, Option<(Vec<String>, String)>)> {
+    let untils =
+        [Until::LeaseOver, Until::Settled, Until::NewKey, Until::OtherPlaces, Until::SettledAndBought];
+    let cases =
+        ["p_written", "after_p"].into_iter().flat_map(move |place| untils.map(|until| (place, until)));
+    let cases = cases.flat_map(|case| Protocol::BOTH.map(|protocol| (case, protocol)));
+    cases.map(move |((place, until), protocol)| {
+        let case = simulate(config, |world| frozen(world, (place, 1), protocol, Fate::Paid, until));
+        (format!("{place}, {protocol:?}, {until:?}"), case)
+    })
+}
+
+#[test]
+fn t12_without_the_self_fence_a_sleeper_sends_what_was_settled_as_lost() {
+    let with = Config { swallows_fences: true, ..Config::USUAL };
+    assert_eq!(first_wrong(sleepers(with)), None, "the self-fence alone stops the sleeper");
+    // The age alone does, too; a lease alone does not: it is renewed before the sleeper looks at it.
+    let by_age = Config { fences_by_lease: false, ..with };
+    assert_eq!(first_wrong(sleepers(by_age)), None);
+    noticed("the age of the self-fence", sleepers(Config { fences_by_age: false, ..with }));
+    let neither = Config { fences_by_age: false, ..by_age };
+    noticed("the self-fence", sleepers(neither));
+}
+
+/// Two agents and the last unit. The payment of the first one takes longer than units are held without an attempt;
+/// the second one asks so long after it, near its end, when the shop has it paid and not counted down yet.
+async fn last_unit(mut world: World, after: Duration) -> (Vec<String>, String) {
+    world.start();
+    world.start();
+    world.shop.books().stock.insert("11".into(), 1);
+    let first = world.ready_for(0, Protocol::Acp, 0, "rose", 1, false).await;
+    let second = world.ready_for(1, Protocol::Acp, 1, "rose", 1, false).await;
+    world.shop.fates(&[Fate::Slow]);
+    let first = world.send(0, &super::kills::complete(Protocol::Acp, &first, "k1"));
+    tokio::time::sleep(after).await;
+    let ask = super::kills::complete(Protocol::Acp, &second, "k2");
+    let second = world.send(1, &Ask { caller: 1, ..ask });
+    drop((first.await, second.await));
+    let wrong = finish(&mut world).await;
+    (wrong, world.scheduler.trace())
+}
+
+fn last_units(config: Config) -> impl Iterator<Item = (String, Option<(Vec<String>, String)>)> {
+    (0..100_u64).map(move |step| {
+        let after = Duration::from_millis(99_000 + 20 * step);
+        (format!("{after:?}"), Some(simulate(config, |world| last_unit(world, after))))
+    })
+}
+
+#[test]
+fn t12_without_the_pin_the_last_unit_is_sold_twice() {
+    assert_eq!(first_wrong(last_units(Config::USUAL)), None);
+    noticed("the pin", last_units(without(Guards { pins: false, ..Guards::ALL })));
 }

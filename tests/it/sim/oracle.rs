@@ -1,11 +1,16 @@
-//! What must be true after every run (`exactly-once.md` §9): (a) to (e) and (g). Stock, (f), is not kept yet.
+//! What must be true after every run (`exactly-once.md` §9): (a) to (g); of the stock, (f), that no
+//! more is sold than was there (K5).
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tillgate::checkout::{
-    problem::Kind,
-    session::{Session, Status},
-    store::FoundState,
+use chrono::TimeDelta;
+use tillgate::{
+    checkout::{
+        problem::Kind,
+        session::{Session, Status},
+        store::FoundState,
+    },
+    clock::Clock as _,
 };
 
 use super::{
@@ -43,8 +48,15 @@ pub async fn finish(world: &mut World) -> Vec<String> {
         world.ask(last, &ask).await;
     }
     world.pass(30).await;
+    // A clock that was set is believed after a while; nothing ends by time before.
+    while !world.processes[last].clock.is_settled() {
+        world.pass(30).await;
+    }
     // An order that was told as declined and was paid since is found at the session's end, at the latest.
-    world.processes[last].clock.age(chrono::TimeDelta::hours(25));
+    let clock = &world.processes[last].clock;
+    let ends = world.sessions().iter().filter_map(Session::due_at).max();
+    let rest = ends.map_or(TimeDelta::zero(), |end| end - clock.now());
+    clock.age(rest.max(TimeDelta::hours(24)) + TimeDelta::hours(1));
     world.processes[last].service.tend().await;
     world.pass(30).await;
     judge(world)
@@ -73,6 +85,7 @@ pub fn of(session: &Session) -> (Protocol, usize) {
 pub fn judge(world: &World) -> Vec<String> {
     let mut wrong = world.shop.violations();
     let (sessions, orders, history) = (world.sessions(), world.shop.orders(), world.history());
+    wrong.extend(oversold(world));
     wrong.extend(orders_and_sessions(&sessions, &orders));
     wrong.extend(completions(&sessions, &orders, &history));
     wrong.extend(rest(world, &sessions));
@@ -80,6 +93,16 @@ pub fn judge(world: &World) -> Vec<String> {
     wrong.extend(the_key_that_paid(&sessions, &history));
     wrong.extend(strangers(&sessions, &history));
     wrong
+}
+
+/// (f), K5: nothing is sold that is not there, while all buy through us.
+fn oversold(world: &World) -> Vec<String> {
+    let books = world.shop.books();
+    if books.sold_elsewhere {
+        return Vec::new();
+    }
+    let below = books.stock.iter().filter(|(_, left)| **left < 0);
+    below.map(|(product, left)| format!("(f) {left} of product {product} are left")).collect()
 }
 
 /// (a) and (c).

@@ -166,6 +166,8 @@ pub struct Books {
     pub coupons_used: BTreeSet<String>,
     fates: VecDeque<Fate>,
     violations: Vec<String>,
+    /// Whether somebody else has bought here: what is left is not ours alone to keep above nothing.
+    pub sold_elsewhere: bool,
     pub posts: usize,
     made: u64,
 }
@@ -181,7 +183,7 @@ pub struct Shop {
     pub lag: Duration,
     /// How long after the payment stock is taken.
     pub gap: Duration,
-    /// A mutation: the shop is told to empty a cart, and nobody tells it.
+    /// A mutation: the shop is told to empty a cart, says so, and leaves it as it is.
     pub swallows_fences: bool,
 }
 
@@ -203,6 +205,7 @@ impl Shop {
             coupons_used: BTreeSet::new(),
             fates: VecDeque::new(),
             violations: Vec::new(),
+            sold_elsewhere: false,
             posts: 0,
             made: 100,
         };
@@ -501,6 +504,7 @@ impl Books {
     ) -> Result<u64, (RefusedOrder, Row)> {
         let now = Instant::now();
         if fate == Fate::StockGone {
+            self.sold_elsewhere = true;
             for (product, _) in &row.lines {
                 self.stock.insert(product.clone(), 0);
             }

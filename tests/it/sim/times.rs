@@ -197,3 +197,33 @@ fn t6_a_key_covers_one_caller_one_operation_and_one_session() {
     }
     tally.end();
 }
+
+/// Found at random: an order that was told as declined is paid after the state's clock was set. Nothing ends by time
+/// until that clock is believed; then the session ends, and the order is found.
+#[test]
+fn t6_an_order_paid_while_a_clock_is_set_is_found_when_the_clock_is_believed() {
+    let mut tally = Tally::new("T6, paid while a clock is set");
+    for protocol in Protocol::BOTH {
+        for (name, secs) in JUMPS {
+            let (early, late, case) = simulate(Config::USUAL, |mut world| async move {
+                world.start();
+                let session = world.ready(0, protocol, "rose", false).await;
+                world.shop.fates(&[Fate::DeclinedSilently]);
+                world.ask(0, &complete(protocol, &session, "k1")).await;
+                world.pass(3).await;
+                world.memory.clock.jump(TimeDelta::seconds(secs));
+                assert!(world.shop.buyer_pays(), "nothing to pay");
+                world.pass(10).await;
+                world.processes[0].clock.age(TimeDelta::hours(25));
+                world.pass(30).await;
+                let early = world.session(&session).status;
+                world.processes[0].clock.age(TimeDelta::hours(-25));
+                let wrong = finish(&mut world).await;
+                (early, world.session(&session).status, (wrong, world.scheduler.trace()))
+            });
+            assert_eq!((early, late), (Status::Ready, Status::Completed), "{protocol:?}, {name}");
+            tally.add(format!("{protocol:?}, {name}"), case);
+        }
+    }
+    tally.end();
+}

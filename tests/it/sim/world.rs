@@ -57,6 +57,10 @@ pub const SHOP: &str = "flower";
 pub struct Config {
     pub guards: Guards,
     pub swallows_fences: bool,
+    /// Whether a *placing* that is too old is sent no more.
+    pub fences_by_age: bool,
+    /// Whether a process whose lease is short sends no more.
+    pub fences_by_lease: bool,
     /// Whether a session that was read is given out again for a moment, whatever happened to it.
     pub stale_reads: bool,
     pub finds: bool,
@@ -65,8 +69,15 @@ pub struct Config {
 }
 
 impl Config {
-    pub const USUAL: Self =
-        Self { guards: Guards::ALL, swallows_fences: false, stale_reads: false, finds: true, tends: true };
+    pub const USUAL: Self = Self {
+        guards: Guards::ALL,
+        swallows_fences: false,
+        fences_by_age: true,
+        fences_by_lease: true,
+        stale_reads: false,
+        finds: true,
+        tends: true,
+    };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,6 +205,7 @@ static FACE: LazyLock<(Arc<ShopFace>, service::Settings)> = LazyLock::new(|| {
         settle_wait: Duration::from_secs(30),
         retry_hold: Duration::from_mins(10),
         stock_doubt: Duration::from_secs(5),
+        self_fence: Duration::from_secs(2),
         stand_ins: None,
         cheapest_first: false,
     };
@@ -225,13 +237,17 @@ impl World {
     /// Starts a process; its number.
     pub fn start(&mut self) -> usize {
         let number = self.processes.len();
-        let (face, settings) = (Arc::clone(&FACE.0), FACE.1.clone());
+        let (face, mut settings) = (Arc::clone(&FACE.0), FACE.1.clone());
+        if !self.config.fences_by_age {
+            settings.self_fence = Duration::MAX;
+        }
         let life = Life::new();
         self.scheduler.add(Arc::clone(&life));
         let clock = Arc::new(ProcessClock::new(self.start));
         let known = (number, Arc::clone(&life), Arc::clone(&self.scheduler));
         let mut handle = Handle::open(&self.memory, Some(known), clock.clone());
         handle.stale_reads = self.config.stale_reads;
+        handle.endless_lease = !self.config.fences_by_lease;
         let state: Arc<dyn State> = Arc::new(handle);
         let tasks = TaskTracker::new();
         let store = Client {

@@ -79,6 +79,15 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// The same; all that it has said, to its last line.
+    pub async fn kill_and_hear(self) -> Vec<String> {
+        let mut said = self.said.clone();
+        self.kill();
+        // Until both who listen have come to the end of what it said.
+        while said.changed().await.is_ok() {}
+        said.borrow().clone()
+    }
+
     /// Sends a signal by name: `STOP`, `CONT`, `TERM`.
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);

@@ -1,23 +1,18 @@
-//! The program as people start it, in a process of its own that ends with the test.
+//! The program as people start it, with a client that speaks to it; and its commands, run to their end.
 
 use std::{
-    fs::File,
-    io::{BufRead as _, BufReader},
-    path::Path,
-    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
+    process::{Command, ExitStatus, Output},
     time::Duration,
 };
 
 use reqwest::Method;
 use serde_json::Value;
 
-use super::clients::PROFILE;
+use super::{clients::PROFILE, process::Process};
 
-/// A running program.
+/// A running program, and who asks it.
 pub struct Program {
-    child: Child,
-    /// What it says is kept open: a closed pipe would end it.
-    _said: BufReader<ChildStdout>,
+    process: Process,
     /// Where it is ready.
     pub address: String,
     client: reqwest::Client,
@@ -26,54 +21,35 @@ pub struct Program {
 impl Program {
     /// Starts it and waits until it says that it is ready.
     pub async fn start(arguments: &[&str]) -> Self {
-        Self::start_with(arguments, None).await
+        Self::start_with(arguments, "info").await
     }
 
-    /// The same, with everything that can be logged in this file.
-    pub async fn start_logged(arguments: &[&str], log: &Path) -> Self {
-        Self::start_with(arguments, Some(File::create(log).unwrap())).await
+    /// The same, and everything that can be logged is.
+    pub async fn start_logged(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, "trace").await
     }
 
-    async fn start_with(arguments: &[&str], log: Option<File>) -> Self {
-        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let filter = if log.is_some() { "trace" } else { "info" };
-        let (child, said, address) = tokio::task::spawn_blocking(move || {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_tillgate"))
-                .args(arguments)
-                .stdout(Stdio::piped())
-                .stderr(log.map_or_else(Stdio::null, Stdio::from))
-                .env("TILLGATE__LOG__FILTER", filter)
-                .spawn()
-                .unwrap();
-            let mut said = BufReader::new(child.stdout.take().unwrap());
-            let mut line = String::new();
-            while said.read_line(&mut line).unwrap() > 0 && !line.starts_with("ready ") {
-                line.clear();
-            }
-            let address = line.trim().trim_start_matches("ready ").to_owned();
-            (child, said, address)
-        })
-        .await
-        .unwrap();
-        assert!(address.starts_with("http://"), "it ended before it was ready");
+    async fn start_with(arguments: &[&str], filter: &str) -> Self {
+        let process = Process::start(arguments, &[("TILLGATE__LOG__FILTER", filter)]).await;
+        let address = process.address.clone();
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
-        Self { child, _said: said, address, client }
+        Self { process, address, client }
     }
 
     /// `kill -9`.
-    pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub fn kill(self) {
+        self.process.kill();
+    }
+
+    /// The same; all that it has said, to its last line.
+    pub async fn kill_and_hear(self) -> Vec<String> {
+        self.process.kill_and_hear().await
     }
 
     /// Asks it to end (SIGTERM) and waits until it has.
     pub async fn terminated(mut self) -> ExitStatus {
-        let end = move || {
-            let pid = self.child.id().to_string();
-            assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-            self.child.wait().unwrap()
-        };
-        tokio::task::spawn_blocking(end).await.unwrap()
+        self.process.signal("TERM");
+        self.process.ends_within(Duration::from_secs(30)).await
     }
 
     /// A UCP call; the answer's status and body.
@@ -102,14 +78,6 @@ impl Program {
     /// What an address answers, as JSON.
     pub async fn get(&self, path: &str) -> Value {
         self.client.get(format!("{}{path}", self.address)).send().await.unwrap().json().await.unwrap()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Ends only what this test started; it may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

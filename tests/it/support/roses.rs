@@ -300,6 +300,7 @@ pub fn gateway(
         retry_hold: Duration::from_mins(10),
         stock_doubt: Duration::from_secs(5),
         settle_wait: Duration::from_secs(30),
+        self_fence: Duration::from_secs(2),
         stand_ins: None,
         cheapest_first: false,
     };

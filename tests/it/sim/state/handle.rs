@@ -17,7 +17,7 @@ use tillgate::{
         session::Session,
         state::{
             ClaimEnd, ClaimState, Commit, Error, Expect, LEASE, NewClaim, OpenAttempt, Records, SeenOrder,
-            SharedTurn, State, Which,
+            SharedTurn, State, StockStep, StockTurn, Which,
         },
     },
     clock::Clock,
@@ -39,6 +39,8 @@ pub struct Handle {
     process: Option<(usize, Arc<Life>, Arc<Scheduler>)>,
     /// A mutation: the second reading of a session by one task gives what the first one gave, as if it were left out.
     pub stale_reads: bool,
+    /// A mutation: the process believes that others take it for alive.
+    pub endless_lease: bool,
     read_before: Mutex<HashMap<(tokio::task::Id, String), Session>>,
     clock: Arc<dyn Clock>,
 }
@@ -65,6 +67,7 @@ impl Handle {
             seen,
             process,
             stale_reads: false,
+            endless_lease: false,
             read_before: Mutex::default(),
             clock,
         }
@@ -170,7 +173,8 @@ impl Handle {
         if fence.is_some() && !is_held {
             return Err(Error::ClaimLost);
         }
-        if let Some(step) = &commit.stock {
+        let is_taken = |step: &&StockStep| guards.pins || !matches!(step.turn, StockTurn::Pin(_));
+        if let Some(step) = commit.stock.as_ref().filter(is_taken) {
             self.memory.stock_step(&mut inner, (&commit.shop, self.owner), |shelves, moment| {
                 stock::step(shelves, moment, step)
             })?;
@@ -366,6 +370,9 @@ impl State for Handle {
     }
 
     fn lease(&self) -> Option<Duration> {
+        if self.endless_lease {
+            return Some(LEASE);
+        }
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Some(LEASE.saturating_sub(seen.elapsed()))
     }

@@ -51,6 +51,8 @@ pub struct Guards {
     pub attached: bool,
     /// A turn of a living process is not given to another.
     pub turns: bool,
+    /// *placing* pins the units that it wants.
+    pub pins: bool,
 }
 
 impl Guards {
@@ -63,6 +65,7 @@ impl Guards {
         fences: true,
         attached: true,
         turns: true,
+        pins: true,
     };
 }
 
