@@ -95,6 +95,11 @@ enum Command {
         #[command(subcommand)]
         command: Sessions,
     },
+    /// Look at the stock: who holds what, whether it is as the shop has it, and whether orders and sessions match.
+    Stock {
+        #[command(subcommand)]
+        command: Stock,
+    },
     /// Start the gateway over recordings (HAR 1.2) instead of a shop.
     Replay {
         /// A HAR file, or a folder of them.
@@ -166,6 +171,45 @@ enum Sessions {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+}
+
+#[derive(Subcommand)]
+enum Stock {
+    /// Show what is known of each stock id: bounds on what is left, where they come from, who holds units. Only reads,
+    /// also while the gateway runs.
+    Show {
+        #[command(flatten)]
+        which: StockArguments,
+    },
+    /// Hold what is known against the shop, now; the gateway does it by itself every `[stock] poll_secs` seconds. With
+    /// embedded state only while the gateway is stopped. Writes nothing to the shop.
+    Sync {
+        #[command(flatten)]
+        which: StockArguments,
+    },
+    /// Find what does not match: orders without a session, several orders of one session, sessions without their order,
+    /// negative stock, pins without an attempt and the reverse. Only reads, also while the gateway runs. Exit code 1
+    /// when something is found. Needs a wc_v3 key.
+    Audit {
+        #[command(flatten)]
+        which: StockArguments,
+        /// How far back orders are looked at.
+        #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=2160))]
+        hours: u32,
+    },
+}
+
+#[derive(clap::Args)]
+struct StockArguments {
+    /// The configuration file of the gateway.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Only this shop's.
+    #[arg(long, value_name = "NAME")]
+    shop: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -245,6 +289,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             app::serve(settings, after_restore).await?;
         }
         Command::Sessions { command } => return sessions(command).await,
+        Command::Stock { command } => return stock(command).await,
         Command::CheckConfig { config } => {
             let Some(settings) = checked(Some(&config), log) else { return Ok(ExitCode::from(2)) };
             println!("{}", settings.effective());
@@ -285,6 +330,24 @@ async fn sessions(command: Sessions) -> anyhow::Result<ExitCode> {
         Sessions::Resolve { id, finding, config } => {
             let Some(settings) = checked(Some(&config), None) else { return Ok(ExitCode::from(2)) };
             app::resolve_session(&settings, &id, finding.into()).await?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stock(command: Stock) -> anyhow::Result<ExitCode> {
+    let which = match &command {
+        Stock::Show { which } | Stock::Sync { which } | Stock::Audit { which, .. } => which,
+    };
+    let Some(settings) = checked(Some(&which.config), None) else { return Ok(ExitCode::from(2)) };
+    let options = app::StockOptions { shop: which.shop.clone(), json: which.json };
+    match command {
+        Stock::Show { .. } => app::show_stock(&settings, &options).await?,
+        Stock::Sync { .. } => app::sync_stock(&settings, &options).await?,
+        Stock::Audit { hours, .. } => {
+            if !app::audit_stock(&settings, &options, hours).await? {
+                return Ok(ExitCode::FAILURE);
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ mod commands;
 mod demo;
 mod sessions;
 mod state;
+mod stock;
 #[cfg(debug_assertions)]
 mod stops;
 
@@ -23,14 +24,16 @@ use url::Url;
 pub use commands::{DemoOptions, RecordOptions, demo, faults_help, record, replay, serve, shop};
 pub use demo::{demo_pins, demo_settings, replay_settings};
 pub use sessions::{ListOptions, Place, list_sessions, resolve_session, show_session};
+pub use stock::{StockOptions, audit_stock, show_stock, sync_stock};
 
 use crate::{
     catalog::{self, Catalog},
     checkout::{
+        self,
         ids::{SessionId, ShopId},
         outcome::{Outcome, RenderContext, Renderer},
         points::Probe,
-        service::{self, Finding, Parts, Resolution, Service, StandIns},
+        service::{self, Finding, Parts, Reconciled, Resolution, Service, StandIns},
         session::Address,
         state::{BEAT, State},
     },
@@ -68,6 +71,8 @@ pub struct App {
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,
     stop_wait: Duration,
+    /// Between two reconciliations with the shops.
+    poll: Duration,
     /// Ends all streams.
     ending: CancellationToken,
 }
@@ -167,6 +172,7 @@ impl App {
             clock,
             tasks,
             stop_wait: Duration::from_secs(settings.server.stop_wait_secs),
+            poll: Duration::from_secs(settings.stock.poll_secs),
             ending: streams.ending,
         })
     }
@@ -180,6 +186,24 @@ impl App {
     pub async fn tend(&self) {
         // Side by side: a shop that hangs holds up its own sessions only.
         futures::future::join_all(self.services.iter().map(|service| Box::pin(service.tend()))).await;
+    }
+
+    /// One reconciliation with each shop, or with one of them: what is known of its stock is held against it. One that
+    /// fails is in the log too.
+    pub async fn reconcile(
+        &self,
+        only: Option<&ShopId>,
+    ) -> Vec<(ShopId, Result<Reconciled, checkout::Error>)> {
+        let services = self.services.iter().filter(|service| only.is_none_or(|only| service.shop() == only));
+        let each = services.map(async |service| {
+            let shop = service.shop().clone();
+            let told = Box::pin(service.reconcile()).await;
+            if let Err(error) = &told {
+                tracing::warn!(%shop, %error, "the shop's stock could not be reconciled yet");
+            }
+            (shop, told)
+        });
+        futures::future::join_all(each).await
     }
 
     /// Our memory; for tests that look into it.
@@ -231,7 +255,8 @@ impl App {
         ops: TcpListener,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
-        let tend = self.tend_until(stop.clone());
+        let rounds =
+            async { tokio::join!(self.tend_until(stop.clone()), self.reconcile_until(stop.clone())) };
         let public = axum::serve(http::Patient::new(public, WRITE_WAIT), self.public.clone())
             .with_graceful_shutdown(stop.clone().cancelled_owned());
         let ops = axum::serve(ops, self.ops.clone()).with_graceful_shutdown(stop.clone().cancelled_owned());
@@ -242,7 +267,7 @@ impl App {
             tokio::time::sleep(self.stop_wait).await;
         };
         tokio::select! {
-            served = async { tokio::join!(serve, tend).0 } => { served?; }
+            served = async { tokio::join!(serve, rounds).0 } => { served?; }
             () = bounded => tracing::warn!("some connections did not end in time"),
         }
         self.tasks.close();
@@ -260,6 +285,22 @@ impl App {
             beats.tick().await;
             if let Err(error) = self.state.beat().await {
                 tracing::warn!(%error, "this process could not show that it lives");
+            }
+        }
+    }
+
+    async fn reconcile_until(&self, stop: CancellationToken) {
+        let mut rounds = tokio::time::interval(self.poll);
+        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = rounds.tick() => {}
+            }
+            // A shop that hangs does not hold up the end.
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = Box::pin(self.reconcile(None)) => {}
             }
         }
     }

@@ -154,7 +154,7 @@ fn open(place: &Place) -> anyhow::Result<(Box<dyn Records>, Vec<ShopId>)> {
     })
 }
 
-fn print(value: &Value) -> anyhow::Result<()> {
+pub(super) fn print(value: &Value) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
 }
@@ -366,7 +366,7 @@ const fn seen_by(seen_by: SeenBy) -> &'static str {
     }
 }
 
-const fn found_state(state: FoundState) -> &'static str {
+pub(super) const fn found_state(state: FoundState) -> &'static str {
     match state {
         FoundState::Placed => "placed",
         FoundState::Pending => "pending",

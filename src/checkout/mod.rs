@@ -8,6 +8,7 @@
 //! What can fail is [`Error`]: the caller of the gateway gets 503 and may repeat the request with the same
 //! key. Everything else is an outcome.
 
+pub mod audit;
 pub mod cart;
 pub mod command;
 mod error;

@@ -234,6 +234,9 @@ pub trait Records: Send + Sync {
     /// The session that an order of the shop was seen with.
     async fn session_of_order(&self, shop: &ShopId, shop_order: &str) -> Result<Option<SessionId>, Error>;
 
+    /// What is known of a shop's stock, as it is stored: what has lapsed since the last step on a shelf is still there.
+    async fn shelves(&self, shop: &ShopId) -> Result<Shelves, Error>;
+
     /// What is known of a key; `None` when it is free.
     async fn claim_state(&self, shop: &ShopId, scope: &Scope) -> Result<Option<ClaimState>, Error>;
 }

@@ -8,6 +8,7 @@ mod availability;
 mod handlers;
 mod shop;
 mod state;
+mod stock;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,7 @@ pub use availability::Availability;
 pub use handlers::{Handler, Preset};
 pub use shop::{AgentToken, Deadlines, ItemIds, Links, Shop, WcV3};
 pub use state::Redis;
+pub use stock::Stock;
 
 /// The reference of all keys, compiled in.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -58,6 +60,8 @@ pub struct Settings {
     pub catalog: Catalog,
     /// How availability is published.
     pub availability: Availability,
+    /// How the shops' stock is looked after.
+    pub stock: Stock,
     /// How long things are kept.
     pub retention: Retention,
     /// A shared state; absent: the embedded one, in `server.data`.
@@ -254,6 +258,7 @@ impl Settings {
         let mut problems = Problems::default();
         self.check_numbers(&mut problems);
         self.availability.check(&mut problems);
+        self.stock.check(&mut problems);
         if let Some(redis) = &self.redis {
             redis.check(&mut problems);
         }

@@ -187,6 +187,26 @@ impl Shelf {
         })
     }
 
+    /// The least and the most that a new reading, begun at this number of the sequence, says of the upper count if
+    /// nobody but us has taken units or brought any. `None`: the count before is unknown, or of another source.
+    #[must_use]
+    pub fn explained(&self, source: Source, from: u64) -> Option<(i64, i64)> {
+        let old = self.upper.filter(|old| old.source == source)?;
+        let sum = |counts: &dyn Fn(&Member) -> bool| -> i64 {
+            self.members.values().filter(|member| counts(member)).map(Member::units).sum()
+        };
+        let perhaps = sum(&|member| match member.stage {
+            Stage::Open | Stage::Kept => true,
+            Stage::Sold => !member.is_in(&old),
+            Stage::Soft | Stage::Admitted => false,
+        });
+        let surely = sum(&|member| {
+            let is_over = member.closed.is_some_and(|closed| closed <= from);
+            member.stage == Stage::Sold && member.is_out_of(&old) && is_over
+        });
+        Some((old.number - perhaps, old.number - surely))
+    }
+
     /// Seconds until one of the others may be over.
     fn held_for(&self, session: &str, now: i64) -> u64 {
         let waits = self.others(session).filter_map(|(_, member)| match member.stage {

@@ -34,6 +34,7 @@ mod shop_failures;
 mod sim;
 mod state_contract;
 mod stock_model;
+mod stock;
 mod support;
 mod tape;
 mod ucp;

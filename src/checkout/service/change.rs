@@ -6,6 +6,7 @@ use super::{Call, Service, Verdict, unpaid::Unpaid};
 use crate::{
     checkout::{
         Error,
+        audit::CORRELATION,
         cart::{CartPlan, CartView, ItemReason, Refusal},
         command::{Change, Patch, UnknownItems, UnknownOption, WantedLine},
         ids::{LineId, ProductId, SessionId},
@@ -123,7 +124,7 @@ impl Service {
             problems: Vec::new(),
             cart: None,
             generation: 0,
-            correlation_id: Ids.public("tg"),
+            correlation_id: Ids.public(CORRELATION),
             attempt: None,
             closed_attempts: Vec::new(),
             held: Vec::new(),

@@ -12,6 +12,7 @@ mod pace;
 mod pause;
 mod payment;
 mod read;
+mod reconcile;
 mod resolve;
 mod settle;
 mod stock;
@@ -29,8 +30,11 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
-pub use self::resolve::{Finding, Resolution};
 use self::{pace::Pace, pause::Pause, stock::Counting};
+pub use self::{
+    reconcile::{Drift, Reconciled},
+    resolve::{Finding, Resolution},
+};
 use super::{
     Error,
     command::{Change, Completion},
@@ -176,6 +180,12 @@ impl Service {
     pub fn new(settings: Settings, parts: Parts) -> Self {
         let pace = Pace::new(Arc::clone(&parts.clock));
         Self { settings, parts, completing: Mutex::default(), pace, counting: Counting::default() }
+    }
+
+    /// The shop that it serves.
+    #[must_use]
+    pub const fn shop(&self) -> &ShopId {
+        &self.settings.shop
     }
 
     /// Claims the key of a write, or says what is known of it. Call it after the checks that need no

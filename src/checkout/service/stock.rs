@@ -5,14 +5,14 @@
 //! is not known limits nothing but itself: it goes through the gate alone.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::sync::Notify;
 
-use super::Service;
+use super::{Service, reconcile::Poll};
 use crate::{
     checkout::{
         Error,
@@ -21,6 +21,7 @@ use crate::{
         problem::{Kind, Place, Problem},
         session::{AttemptEnd, ClosedAttempt, Session, Status},
         state::{Expect, StockStep, StockTurn},
+        store::ProductStock,
     },
     stock::{Close, Reading, Reserve, Reserved, Shortage, Source, StockId, Units, Upper},
 };
@@ -51,6 +52,8 @@ pub(super) struct Counting {
     reading: tokio::sync::Mutex<()>,
     /// An attempt has left a shelf.
     moved_on: Notify,
+    /// How far reconciliation has come; one at a time.
+    pub(super) poll: tokio::sync::Mutex<Poll>,
 }
 
 #[derive(Debug, Clone)]
@@ -61,6 +64,23 @@ struct Known {
 }
 
 impl Counting {
+    /// Products whose stock ids are remembered.
+    pub(super) fn remembered(&self) -> HashSet<ProductId> {
+        self.known().keys().cloned().collect()
+    }
+
+    /// Remembers what products count under, by what the clock had run when that was read.
+    pub(super) fn remember(&self, found: Vec<ProductStock>, read_at: Duration) {
+        let mut known = self.known();
+        if known.len() > MOST_REMEMBERED {
+            known.clear();
+        }
+        for one in found {
+            let counted = one.counted.into_iter().map(|reading| reading.stock).collect();
+            known.insert(one.product, Known { counted, read_at });
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, HashMap<ProductId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,15 +158,7 @@ impl Service {
         if !readings.is_empty() {
             state.observe(shop, readings).await?;
         }
-        let read_at = self.parts.clock.elapsed();
-        let mut known = self.counting.known();
-        if known.len() > MOST_REMEMBERED {
-            known.clear();
-        }
-        for one in found {
-            let counted = one.counted.into_iter().map(|reading| reading.stock).collect();
-            known.insert(one.product, Known { counted, read_at });
-        }
+        self.counting.remember(found, self.parts.clock.elapsed());
         Ok(())
     }
 

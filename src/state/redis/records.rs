@@ -5,7 +5,14 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use redis::RedisError;
 
-use super::{Settings, judged, keys::Keys, link::Link, load, unavailable};
+use super::{
+    Settings, judged,
+    keys::Keys,
+    link::Link,
+    load,
+    stock::{asking_for, shelves_of},
+    unavailable,
+};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
@@ -13,6 +20,7 @@ use crate::{
         state::{ClaimState, Error, Records, SeenOrder, Sighting, Which},
     },
     idempotency::Scope,
+    stock::{Shelves, StockId},
 };
 
 /// A state that is only read.
@@ -89,6 +97,17 @@ impl Records for Archive {
     async fn session_of_order(&self, shop: &ShopId, shop_order: &str) -> Result<Option<SessionId>, Error> {
         let id: Option<String> = self.ask(redis::cmd("GET").arg(self.keys(shop).seen(shop_order))).await?;
         Ok(id.map(SessionId::new))
+    }
+
+    async fn shelves(&self, shop: &ShopId) -> Result<Shelves, Error> {
+        let keys = self.keys(shop);
+        let all: Vec<String> = self.ask(redis::cmd("SMEMBERS").arg(keys.shelves())).await?;
+        if all.is_empty() {
+            return Ok(Shelves::new());
+        }
+        let ids: Vec<StockId> = all.into_iter().map(StockId::new).collect();
+        let found = self.ask(&asking_for(&keys, &ids)).await?;
+        shelves_of(ids, found)
     }
 
     async fn claim_state(&self, shop: &ShopId, scope: &Scope) -> Result<Option<ClaimState>, Error> {

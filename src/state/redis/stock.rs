@@ -175,20 +175,8 @@ impl Redis {
         if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let mut get = redis::cmd("MGET");
-        for id in &ids {
-            get.arg(keys.shelf(id.as_str()));
-        }
-        let found: Vec<Option<String>> = self.query(&get).await?;
-        ids.into_iter()
-            .zip(found)
-            .filter_map(|(id, body)| Some((id, body?)))
-            .map(|(id, body)| {
-                let found: Shelf = serde_json::from_str(&body)
-                    .map_err(|error| Error::Unreadable(format!("a shelf: {error}")))?;
-                Ok((id, found))
-            })
-            .collect()
+        let found = self.query(&asking_for(&keys, &ids)).await?;
+        shelves_of(ids, found)
     }
 
     fn stock_keys(&self, shop: &ShopId, told: &Told<'_>) -> Vec<String> {
@@ -197,4 +185,26 @@ impl Redis {
         names.extend(told.keys(&keys));
         names
     }
+}
+
+/// The question for shelves.
+pub(super) fn asking_for(keys: &Keys, ids: &[StockId]) -> redis::Cmd {
+    let mut get = redis::cmd("MGET");
+    for id in ids {
+        get.arg(keys.shelf(id.as_str()));
+    }
+    get
+}
+
+/// Its answer; a shelf that is not there is left out.
+pub(super) fn shelves_of(ids: Vec<StockId>, found: Vec<Option<String>>) -> Result<Shelves, Error> {
+    ids.into_iter()
+        .zip(found)
+        .filter_map(|(id, body)| Some((id, body?)))
+        .map(|(id, body)| {
+            let found: Shelf = serde_json::from_str(&body)
+                .map_err(|error| Error::Unreadable(format!("a shelf: {error}")))?;
+            Ok((id, found))
+        })
+        .collect()
 }

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{OpenError, SESSION, load, schema, sessions, unavailable};
+use super::{OpenError, SESSION, load, schema, sessions, stock, unavailable};
 use crate::{
     checkout::{
         ids::{SessionId, ShopId},
@@ -16,6 +16,7 @@ use crate::{
         state::{ClaimState, Error, Records, SeenOrder, Sighting, Which},
     },
     idempotency::Scope,
+    stock::Shelves,
 };
 
 /// A state file that is only read. The folder's lock stays with the gateway.
@@ -107,6 +108,11 @@ impl Records for Archive {
                 .map_err(unavailable)
         })
         .await
+    }
+
+    async fn shelves(&self, shop: &ShopId) -> Result<Shelves, Error> {
+        let shop = shop.clone();
+        self.read(move |connection| stock::read(connection, &shop, None)).await
     }
 
     async fn claim_state(&self, _: &ShopId, scope: &Scope) -> Result<Option<ClaimState>, Error> {

@@ -460,6 +460,10 @@ impl Records for Reader {
         Ok(inner.seen.get(&name).map(|one| one.last.session.clone()))
     }
 
+    async fn shelves(&self, shop: &ShopId) -> Result<Shelves, Error> {
+        Ok(self.0.stock(shop.as_str()).shelves)
+    }
+
     async fn claim_state(&self, _: &ShopId, scope: &Scope) -> Result<Option<ClaimState>, Error> {
         let inner = self.0.inner();
         let state = |claim: &Claimed| {
