@@ -189,7 +189,7 @@ enum Stock {
     },
     /// Find what does not match: orders without a session, several orders of one session, sessions without their order,
     /// negative stock, pins without an attempt and the reverse. Only reads, also while the gateway runs. Exit code 1
-    /// when something is found. Needs a wc_v3 key.
+    /// when something is found. Needs a `wc_v3` key.
     Audit {
         #[command(flatten)]
         which: StockArguments,

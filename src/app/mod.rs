@@ -11,6 +11,7 @@ mod state;
 mod stock;
 #[cfg(debug_assertions)]
 mod stops;
+mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
@@ -147,6 +148,10 @@ impl App {
                     probe: probe.clone(),
                 },
             ));
+            let secret = shop.webhook_secret();
+            let secret = secret.map_err(|message| anyhow::anyhow!("webhook_secret of `{name}` {message}"))?;
+            let deliveries =
+                secret.map_or_else(Router::new, |secret| webhooks::router(Arc::clone(&service), secret));
             services.push(Arc::clone(&service));
             let json_depth = settings.limits.json_depth;
             routes.push(http::ShopRoutes {
@@ -162,6 +167,7 @@ impl App {
                 }),
                 acp: Arc::new(Acp { face, service, json_depth }),
                 availability: board,
+                deliveries,
             });
         }
         Ok(Self {

@@ -45,6 +45,12 @@ pub struct Shop {
     /// A key to the shop's order list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wc_v3: Option<WcV3>,
+    /// The secret that the shop signs its webhooks with; without it none are taken.
+    #[serde(default, serialize_with = "redacted", skip_serializing_if = "Option::is_none")]
+    pub webhook_secret: Option<SecretString>,
+    /// A file that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_secret_file: Option<PathBuf>,
     /// How long calls may take.
     #[serde(default)]
     pub deadlines: Deadlines,
@@ -177,6 +183,17 @@ pub(super) fn redacted<S: Serializer>(_: &Option<SecretString>, serializer: S) -
 }
 
 impl Shop {
+    /// The secret of its webhooks, from the setting or its file; `None`: it sends none.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn webhook_secret(&self) -> Result<Option<SecretString>, String> {
+        if self.webhook_secret.is_none() && self.webhook_secret_file.is_none() {
+            return Ok(None);
+        }
+        secret(self.webhook_secret.as_ref(), self.webhook_secret_file.as_ref()).map(Some)
+    }
+
     /// What is wrong with it.
     pub(super) fn check(&self, name: &str, development: bool, problems: &mut Problems) {
         let key = |part: &str| format!("shops.{name}.{part}");
@@ -216,6 +233,9 @@ impl Shop {
         }
         if let Some(Err(message)) = self.wc_v3.as_ref().map(WcV3::secret) {
             problems.add(key("wc_v3.secret"), message);
+        }
+        if let Err(message) = self.webhook_secret() {
+            problems.add(key("webhook_secret"), message);
         }
         for (index, agent) in self.agents.iter().enumerate() {
             if let Err(message) = agent.token() {

@@ -42,6 +42,8 @@ pub struct ShopRoutes {
     pub acp: Arc<acp::Acp>,
     /// What is published of its availability; `None`: nothing.
     pub availability: Option<Arc<Board>>,
+    /// Where the shop itself delivers what happens to it; empty where it does not.
+    pub deliveries: Router,
 }
 
 /// The routers of all shops, by host name.
@@ -114,6 +116,7 @@ fn shop_router(shop: &ShopRoutes, body_bytes: usize, tasks: &TaskTracker) -> Rou
         shop.availability.as_ref().map_or_else(Router::new, |board| availability::router(Arc::clone(board)));
     Router::new()
         .merge(published)
+        .merge(shop.deliveries.clone())
         .merge(acp::router(Arc::clone(&shop.acp)))
         .merge(ucp::router(Arc::clone(&shop.ucp)))
         .merge(pages::router(Arc::clone(&shop.face), Arc::clone(&shop.service)))

@@ -39,4 +39,5 @@ mod support;
 mod tape;
 mod ucp;
 mod unpaid;
+mod webhooks;
 mod woo;

@@ -208,8 +208,8 @@ async fn a_changed_stock_is_known_within_the_poll_interval() {
         let agent = Agent::new();
         let (id, _) = bought(&agent, &gateway, &shop.address, "a@example.com").await;
         let config = config.to_str().unwrap();
-        let show = ["stock", "show", "--config", config, "--json"];
-        let (shelves, code) = told(&show).await;
+        let ask = ["stock", "show", "--config", config, "--json"];
+        let (shelves, code) = told(&ask).await;
         let (stock, shelf) = shelves["flower"].as_object().unwrap().iter().next().unwrap();
         assert_eq!(code, Some(0));
         let held = &shelf["held"][0];
@@ -223,7 +223,7 @@ async fn a_changed_stock_is_known_within_the_poll_interval() {
         let begun = Instant::now();
         act(&shop.address, &json!({"op": "stock", "product": product, "quantity": 7})).await;
         until("the new number", async || {
-            let shelves = told(&show).await.0;
+            let shelves = told(&ask).await.0;
             (shelves["flower"][stock]["upper"]["number"] == 7).then_some(shelves)
         })
         .await;

@@ -7,6 +7,7 @@ mod change;
 mod closing;
 mod complete;
 mod drafts;
+mod hints;
 mod outcomes;
 mod pace;
 mod pause;
@@ -30,7 +31,7 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 
-use self::{pace::Pace, pause::Pause, stock::Counting};
+use self::{hints::Hints, pace::Pace, pause::Pause, stock::Counting};
 pub use self::{
     reconcile::{Drift, Reconciled},
     resolve::{Finding, Resolution},
@@ -151,6 +152,8 @@ pub struct Service {
     pace: Pace,
     /// What is known of the shop's stock.
     counting: Counting,
+    /// Products that may have changed.
+    hints: Hints,
 }
 
 /// What one use case comes to: what to answer, and the right to store it.
@@ -179,7 +182,14 @@ impl Service {
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
         let pace = Pace::new(Arc::clone(&parts.clock));
-        Self { settings, parts, completing: Mutex::default(), pace, counting: Counting::default() }
+        Self {
+            settings,
+            parts,
+            completing: Mutex::default(),
+            pace,
+            counting: Counting::default(),
+            hints: Hints::default(),
+        }
     }
 
     /// The shop that it serves.

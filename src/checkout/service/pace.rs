@@ -109,6 +109,13 @@ impl Pace {
         }
     }
 
+    /// Something has happened at the shop: the next look for each comes as soon as it may.
+    pub(super) fn hurry_all(&self) {
+        for (last, next) in self.dues().values_mut().filter_map(|due| due.looks.as_mut()) {
+            *next = (*next).min(*last + HURRY);
+        }
+    }
+
     /// Whether an attempt is to be told to people now: once, when it is open for too long.
     pub(super) fn is_alarming(&self, id: &SessionId) -> bool {
         let now = self.clock.elapsed();
@@ -138,6 +145,16 @@ mod tests {
     fn pace() -> (Pace, Arc<ManualClock>, SessionId) {
         let clock = Arc::new(ManualClock::new(DateTime::default()));
         (Pace::new(clock.clone()), clock, SessionId::new("chk_1"))
+    }
+
+    #[test]
+    fn a_change_at_the_shop_brings_every_look_forward_but_none_too_soon() {
+        let (pace, clock, id) = pace();
+        pace.seen(&id, 1, false);
+        pace.looked(&id, Duration::from_secs(30));
+        pace.hurry_all();
+        assert!(!pace.is_due(&id), "a storm of hints is no storm of looks");
+        assert_eq!(until_due((&pace, &clock), &id), HURRY.as_secs());
     }
 
     fn until_due((pace, clock): (&Pace, &ManualClock), id: &SessionId) -> u64 {

@@ -120,7 +120,7 @@ impl Service {
         Ok(())
     }
 
-    async fn read_again(
+    pub(super) async fn read_again(
         &self,
         products: &[ProductId],
         poll: &mut Poll,
