@@ -61,12 +61,6 @@ impl StockId {
         self.0.starts_with(OF_CALLER)
     }
 
-    /// Whether it is a caller's shelf, of which no shop knows.
-    #[must_use]
-    pub fn is_of_caller(&self) -> bool {
-        self.0.starts_with("caller:")
-    }
-
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -182,7 +182,7 @@ impl Service {
             match self.parts.state.reserve(&self.settings.shop, wish.clone()).await? {
                 Reserved::Admitted { mark } => return Ok(Gate::Open(mark)),
                 // What was read a while ago may be over: a no is right, or is asked for again.
-                Reserved::Refused { .. } if !doubted && self.read_again(wanted).await => doubted = true,
+                Reserved::Refused { .. } if !doubted && self.doubt(wanted).await => doubted = true,
                 Reserved::Refused { stock, reason } => {
                     return Ok(Gate::Short(short(session, wanted, &stock, reason)));
                 }
@@ -204,7 +204,7 @@ impl Service {
     }
 
     /// Reads the stock of what is wanted again, if that was long ago; whether somebody has, since it was asked for.
-    async fn read_again(&self, wanted: &Wanted) -> bool {
+    async fn doubt(&self, wanted: &Wanted) -> bool {
         let asked_at = self.parts.clock.elapsed();
         let products: Vec<ProductId> = wanted.counted.keys().cloned().collect();
         let read_since = |moment: Duration| {
