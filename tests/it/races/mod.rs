@@ -67,6 +67,44 @@ async fn agents_at_two_gateways_buy_what_there_is_and_no_more() {
     }
 }
 
+/// Three scarce products in baskets, each named in another order: never more than there is, no two that wait for each
+/// other, and nothing left that somebody still wants.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn baskets_of_scarce_goods_are_sold_as_far_as_they_go() {
+    let rounds = u32::try_from(often("ROUNDS", 1)).unwrap();
+    let mut chance = StdRng::seed_from_u64(12);
+    let mut shuffled = |products: &[u64]| {
+        let mut basket: Goods = products.iter().map(|product| (*product, 1)).collect();
+        basket.shuffle(&mut chance);
+        basket
+    };
+    let [first, second, third] = THREE;
+    let threes: Vec<Goods> = (0..10).map(|_| shuffled(&THREE)).collect();
+    let pairs = [[first, second], [second, third], [third, first]];
+    let twos: Vec<Goods> = (0..12).map(|at| shuffled(&pairs[at % 3])).collect();
+    let race = |carts, stock: [i64; 3]| Race {
+        carts,
+        stock: THREE.into_iter().zip(stock).collect(),
+        payment: Payment::Card,
+        arrival: Arrival::Together,
+    };
+    let shop = Shop::open(true).await;
+    let Some(gateways) = Gateways::open(&shop).await else { return };
+    let of_three = run(&shop, &gateways, &race(threes, [4, 5, 6]), rounds, 13).await;
+    println!("10 baskets of three, stock 4, 5, 6: {of_three:?}");
+    let left = vec![(first, 0), (second, 1), (third, 2)];
+    assert!(of_three.iter().all(|round| *round == Round { accepted: 4, left: left.clone() }), "{of_three:?}");
+    let of_two = run(&shop, &gateways, &race(twos, [3, 3, 3]), rounds, 14).await;
+    println!("12 baskets of two of three, stock 3 each: {of_two:?}");
+    for round in &of_two {
+        let left: Vec<i64> = round.left.iter().map(|(_, left)| *left).collect();
+        assert!(left.iter().all(|left| *left >= 0), "{round:?}");
+        // Four want each pair and three of each are there: if two products were left, so was one who wanted both.
+        assert!(left.iter().filter(|left| **left > 0).count() <= 1, "{round:?}");
+        assert_eq!(i64::from(round.accepted) * 2 + left.iter().sum::<i64>(), 9, "{round:?}");
+    }
+}
+
 /// As many buyers as there is of everything, all at once.
 fn enough_for_all(carts: Vec<Goods>) -> Race {
     let stock = carts[0].iter().map(|(product, _)| (*product, 8)).collect();
