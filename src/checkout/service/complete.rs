@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     Call, Entered, Entry, Service, Verdict,
+    closing::attempt_number,
     payment::{Payment, Unpayable},
     settle::SKEW,
     stock::{Gate, Wanted},
@@ -383,20 +384,21 @@ impl Service {
     async fn take_back(&self, mut session: Session, call: &Call) {
         let stands = match self.parts.state.session(&self.settings.shop, &session.id).await {
             // Another process may have an attempt of the same number open by now: only our own is taken back.
-            Ok(stored) => {
-                stored.filter(|stored| stored.attempt == session.attempt).map(|stored| stored.version)
-            }
+            Ok(stored) => stored.is_some_and(|stored| stored.attempt == session.attempt),
             Err(error) => {
                 tracing::warn!(%error, "an attempt that was never sent could not be looked for");
                 return;
             }
         };
-        let Some(version) = stands else { return };
+        if !stands {
+            return;
+        }
+        let number = attempt_number(&session);
         self.end_attempt(&mut session, AttemptEnd::Fenced, None);
         session.status = Status::Ready;
         let freed = ClaimEnd::ReleaseScope(call.claim.scope.clone());
-        match self.commit(Some((session, Expect::Version(version))), freed).await {
-            Ok(_) | Err(Error::State(state::Error::Moved)) => {}
+        match self.commit(Some((session, Expect::Attempt(number))), freed).await {
+            Ok(_) | Err(Error::State(state::Error::AttemptClosed)) => {}
             Err(error) => tracing::warn!(%error, "an attempt that was never sent could not be closed"),
         }
     }
