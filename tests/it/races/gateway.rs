@@ -101,6 +101,20 @@ impl Gateways {
         panic!("never answered for good: {}", ready.id)
     }
 
+    /// Completes with a token of the demo shop's, under one key, until that is answered for good.
+    pub async fn complete_with(&self, ready: &Ready, token: &str) -> Reply {
+        let key = tillgate::clock::Ids.uuid();
+        let (path, body) = (format!("/{}/complete", ready.id), with_token(ready.side, token));
+        for _ in 0..600 {
+            let reply = self.call(ready, &path, &key, &body).await;
+            if is_final(&reply) {
+                return reply;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("never answered for good: {}", ready.id)
+    }
+
     /// Kills one of the two as by `kill -9`.
     pub fn kill_second(&mut self) {
         self.processes[1].take().unwrap().kill();
@@ -212,11 +226,18 @@ fn wish(side: Side, goods: &Goods) -> Value {
     }
 }
 
+fn with_token(side: Side, token: &str) -> Value {
+    match side {
+        Side::Ucp => payment(token),
+        Side::Acp => acp_payment(token),
+    }
+}
+
 fn credential(side: Side, pay: Payment) -> Value {
-    let token = if pay == Payment::SlowCard { "tok_slow" } else { "tok_ok" };
-    let (mut body, handler) = match side {
-        Side::Ucp => (payment(token), "/payment/instruments/0/handler_id"),
-        Side::Acp => (acp_payment(token), "/payment_data/handler_id"),
+    let mut body = with_token(side, if pay == Payment::SlowCard { "tok_slow" } else { "tok_ok" });
+    let handler = match side {
+        Side::Ucp => "/payment/instruments/0/handler_id",
+        Side::Acp => "/payment_data/handler_id",
     };
     if pay == Payment::BankTransfer {
         *body.pointer_mut(handler).unwrap() = json!(TRANSFER);

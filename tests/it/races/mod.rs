@@ -6,6 +6,7 @@
 mod direct;
 mod gateway;
 mod lines;
+mod people;
 mod rounds;
 mod sale;
 mod shop;
