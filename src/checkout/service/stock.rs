@@ -35,6 +35,10 @@ const MOST_REMEMBERED: usize = 20_000;
 /// A completion holds its units for so long before its attempt opens.
 const RUNNING_HOLD_MS: i64 = 60_000;
 
+/// Who waits at the gate has the stock read again when what was read is older: just before a lower count ends
+/// ([`crate::stock::FRESH_MS`]).
+const LOWER_LIFE: Duration = Duration::from_secs(4);
+
 /// How long a completion waits at the gate.
 const GATE_WAIT: Duration = Duration::from_secs(20);
 
@@ -176,17 +180,32 @@ impl Service {
         let deadline = tokio::time::Instant::now() + GATE_WAIT;
         let mut pause = ASK_AGAIN.0;
         let mut doubted = false;
+        let mut asked_at: Option<tokio::time::Instant> = None;
+        // Not again at once, whatever the shop says.
+        let may_read =
+            |last: Option<tokio::time::Instant>| last.is_none_or(|last| last.elapsed() >= LOWER_LIFE);
         loop {
             // Asked for before the question: what ends in between is not missed.
             let moved_on = self.counting.moved_on.notified();
             match self.parts.state.reserve(&self.settings.shop, wish.clone()).await? {
                 Reserved::Admitted { mark } => return Ok(Gate::Open(mark)),
                 // What was read a while ago may be over: a no is right, or is asked for again.
-                Reserved::Refused { .. } if !doubted && self.doubt(wanted).await => doubted = true,
+                Reserved::Refused { .. }
+                    if !doubted && self.read_if_older(wanted, self.settings.stock_doubt).await =>
+                {
+                    doubted = true;
+                }
                 Reserved::Refused { stock, reason } => {
                     return Ok(Gate::Short(short(session, wanted, &stock, reason)));
                 }
                 Reserved::Full => return Err(Error::Busy),
+                // What is left may cover it beside those that run, if it were known: an order whose outcome is looked
+                // for keeps nobody back who finds enough.
+                Reserved::Waiting { .. }
+                    if may_read(asked_at) && self.read_if_older(wanted, LOWER_LIFE).await =>
+                {
+                    asked_at = Some(tokio::time::Instant::now());
+                }
                 Reserved::Waiting { .. } if tokio::time::Instant::now() >= deadline => {
                     self.give_back(session, wanted).await;
                     return Err(Error::Busy);
@@ -204,14 +223,14 @@ impl Service {
     }
 
     /// Reads the stock of what is wanted again, if that was long ago; whether somebody has, since it was asked for.
-    async fn doubt(&self, wanted: &Wanted) -> bool {
+    async fn read_if_older(&self, wanted: &Wanted, age: Duration) -> bool {
         let asked_at = self.parts.clock.elapsed();
         let products: Vec<ProductId> = wanted.counted.keys().cloned().collect();
         let read_since = |moment: Duration| {
             let known = self.counting.known();
             products.iter().all(|product| known.get(product).is_some_and(|known| known.read_at >= moment))
         };
-        if read_since(asked_at.saturating_sub(self.settings.stock_doubt)) {
+        if read_since(asked_at.saturating_sub(age)) {
             return false;
         }
         let _one = self.counting.reading.lock().await;
