@@ -174,10 +174,9 @@ impl Kind {
     #[must_use]
     pub const fn blocks(&self) -> bool {
         match self {
-            // Enough are there, others have them in hand: as it is, it can be tried again.
-            Self::Short { reason, .. } => !matches!(reason, Shortage::Held { .. }),
             Self::NoLines
             | Self::Item { .. }
+            | Self::Short { .. }
             | Self::MissingEmail
             | Self::MissingAddress
             | Self::MissingAddressPart(_)

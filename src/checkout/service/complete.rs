@@ -137,9 +137,7 @@ impl Service {
             let mark = match self.pass_gate(&session, &wanted).await? {
                 Gate::Open(mark) => mark,
                 Gate::Short(problem) => {
-                    if problem.kind.blocks() {
-                        session.status = Status::Incomplete;
-                    }
+                    session.status = Status::Incomplete;
                     session.tell(self.parts.clock.now(), "too little is left: the shop was not asked");
                     session.problems.push(problem);
                     return answered(Verdict::write(session, expect));
