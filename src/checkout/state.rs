@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     idempotency::{Answer, Claim, Decision, Fingerprint, Scope},
-    stock::{Close, Reading, Reserve, Reserved, Shelves, StockId, Units},
+    stock::{self, Close, Moment, NotAdmitted, Reading, Reserve, Reserved, Shelves, StockId, Units},
 };
 
 /// How often a process shows that it lives.
@@ -132,6 +132,34 @@ pub struct StockStep {
     pub units: Vec<Units>,
     /// What happens to them.
     pub turn: StockTurn,
+}
+
+impl StockStep {
+    /// The shelves that it is about; some may come twice.
+    pub fn shelves(&self) -> impl Iterator<Item = &StockId> {
+        let readings = match &self.turn {
+            StockTurn::Pin(readings) => readings.as_slice(),
+            StockTurn::Close(_) | StockTurn::Release => &[],
+        };
+        self.units.iter().map(|units| &units.stock).chain(readings.iter().map(|reading| &reading.stock))
+    }
+
+    /// Takes it.
+    ///
+    /// # Errors
+    /// [`Error::NotAdmitted`]: throw the changed shelves away.
+    pub fn take(&self, shelves: &mut Shelves, moment: &mut Moment<'_>) -> Result<(), Error> {
+        let (session, units) = (self.session.as_str(), self.units.as_slice());
+        match &self.turn {
+            StockTurn::Pin(readings) => {
+                return stock::pin(shelves, session, units, readings, moment)
+                    .map_err(|NotAdmitted| Error::NotAdmitted);
+            }
+            StockTurn::Close(how) => stock::close(shelves, session, units, *how, moment),
+            StockTurn::Release => stock::release(shelves, session, units),
+        }
+        Ok(())
+    }
 }
 
 /// What happens to units.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Service, settle::SKEW};
+use super::{Service, settle::SKEW, stock::Asked};
 use crate::{
     checkout::{
         Error,
@@ -21,7 +21,7 @@ use crate::{
         session::{Session, Status},
         state::{self, Commit, Expect, StockStep, StockTurn},
     },
-    stock::{Close, Reading, Shelf, Shelves, Stage, StockId, Units, Upper},
+    stock::{Close, Shelf, Shelves, Stage, StockId, Units, Upper},
 };
 
 /// As many products as are read in one go.
@@ -127,14 +127,11 @@ impl Service {
         told: &mut Reconciled,
     ) -> Result<(), Error> {
         let (state, shop) = (&self.parts.state, &self.settings.shop);
-        // The mark is taken before the reading begins: what ends in between is not taken for known to the shop.
-        let from = state.observe(shop, Vec::new()).await?;
-        let found = self.parts.store.stock(products, from).await?;
-        let readings: Vec<Reading> = found.iter().flat_map(|one| one.counted.iter().cloned()).collect();
+        let Asked { from, found, readings } = self.ask_stock(products).await?;
         let ids: Vec<StockId> = readings.iter().map(|reading| reading.stock.clone()).collect();
         // After the reading: every order of ours that the shop may have counted is on the shelves by now.
         let before = state.shelves(shop, Some(&ids)).await?;
-        state.observe(shop, readings.clone()).await?;
+        state.observe(shop, readings).await?;
         let after = state.shelves(shop, Some(&ids)).await?;
         told.read += found.len();
         let mut drift = BTreeMap::new();

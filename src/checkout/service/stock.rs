@@ -99,6 +99,15 @@ pub(super) struct Wanted {
     counted: HashMap<ProductId, Vec<StockId>>,
 }
 
+/// What the shop said of its stock.
+pub(super) struct Asked {
+    /// Where the reading began.
+    pub(super) from: u64,
+    pub(super) found: Vec<ProductStock>,
+    /// All of them in one list.
+    pub(super) readings: Vec<Reading>,
+}
+
 /// What the gate says.
 pub(super) enum Gate {
     /// The order may be placed; readings from now on begin at this number.
@@ -155,15 +164,21 @@ impl Service {
 
     /// Reads the stock of products from the shop and notes it for all processes (1 call).
     pub(super) async fn read_stock(&self, products: &[ProductId]) -> Result<(), Error> {
-        let (state, shop) = (&self.parts.state, &self.settings.shop);
-        let from = state.observe(shop, Vec::new()).await?;
-        let found = self.parts.store.stock(products, from).await?;
-        let readings: Vec<Reading> = found.iter().flat_map(|one| one.counted.iter().cloned()).collect();
+        let Asked { found, readings, .. } = self.ask_stock(products).await?;
         if !readings.is_empty() {
-            state.observe(shop, readings).await?;
+            self.parts.state.observe(&self.settings.shop, readings).await?;
         }
         self.counting.remember(found, self.parts.clock.elapsed());
         Ok(())
+    }
+
+    /// Asks the shop for the stock of products (1 call); nothing is noted.
+    pub(super) async fn ask_stock(&self, products: &[ProductId]) -> Result<Asked, Error> {
+        // The mark is taken before the reading begins: what ends in between is not taken for known to the shop.
+        let from = self.parts.state.observe(&self.settings.shop, Vec::new()).await?;
+        let found = self.parts.store.stock(products, from).await?;
+        let readings = found.iter().flat_map(|one| one.counted.iter().cloned()).collect();
+        Ok(Asked { from, found, readings })
     }
 
     /// Holds what a session wants, all or nothing, and waits until its order may be placed beside what runs.

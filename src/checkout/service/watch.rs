@@ -6,10 +6,10 @@
 
 use chrono::TimeDelta;
 
-use super::Service;
+use super::{Service, settle::wait_of};
 use crate::checkout::{
     Error,
-    session::{Case, CaseReason, Session, Status, Watch},
+    session::{Session, Watch},
     state::{self, ClaimEnd, Expect},
 };
 
@@ -35,7 +35,7 @@ impl Service {
     }
 
     fn first_look(&self) -> TimeDelta {
-        TimeDelta::from_std(self.settings.settle_wait).unwrap_or(SELDOM).clamp(TimeDelta::seconds(1), SELDOM)
+        wait_of(&self.settings).clamp(TimeDelta::seconds(1), SELDOM)
     }
 
     /// One look at the orders of a session that has ended, when it is due. While the shop cannot be asked the watch
@@ -54,19 +54,7 @@ impl Service {
         session.watch = Some(watch);
         let mut seen = Vec::new();
         if let Ok(found) = &looked {
-            for placed in found.all_placed() {
-                let shop_order = placed.order.shop_order.clone();
-                let is_own = session.order.as_ref().is_some_and(|order| order.shop_order == shop_order);
-                let is_told = session.watch.as_ref().is_some_and(|watch| watch.told.contains(&shop_order));
-                if is_own || is_told {
-                    continue;
-                }
-                tracing::error!(session = %session.id, order = %shop_order, "an order of a session that has ended was paid: a person has to look");
-                session.tell(now, format!("order {shop_order} was paid after the end: a person has to look"));
-                let completed = session.status == Status::Completed;
-                let reason = if completed { CaseReason::SecondOrder } else { CaseReason::LateOrder };
-                session.open_case(Case { at: now, shop_order, reason });
-            }
+            self.note_paid(&mut session, found);
             seen = self.all_seen(&session, found);
         }
         match self.commit_with(Some((session, expect)), ClaimEnd::Keep, seen).await {

@@ -144,14 +144,15 @@ impl Service {
         self.store_with(session, seen).await
     }
 
-    /// Orders that count although the session has ended, or has another: for a person.
-    fn note_paid(&self, session: &mut Session, found: &Found) {
+    /// Orders that count although the session has ended, or has another: for a person, who is told of each once.
+    pub(super) fn note_paid(&self, session: &mut Session, found: &Found) {
         let now = self.parts.clock.now();
         let own = session.order.as_ref().map(|order| order.shop_order.clone());
         let reason = if own.is_some() { CaseReason::SecondOrder } else { CaseReason::LateOrder };
-        for order in found.all().iter().filter(|order| order.state == FoundState::Placed) {
-            let shop_order = order.order.shop_order.clone();
-            if Some(&shop_order) == own.as_ref() {
+        for placed in found.all_placed() {
+            let shop_order = placed.order.shop_order.clone();
+            let is_told = session.watch.as_ref().is_some_and(|watch| watch.told.contains(&shop_order));
+            if Some(&shop_order) == own.as_ref() || is_told {
                 continue;
             }
             tracing::error!(session = %session.id, order = %shop_order, "an order was paid after its checkout had ended: \

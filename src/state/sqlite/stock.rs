@@ -9,9 +9,9 @@ use super::unavailable;
 use crate::{
     checkout::{
         ids::ShopId,
-        state::{Error, StockStep, StockTurn},
+        state::{Error, StockStep},
     },
-    stock::{self, Moment, NotAdmitted, Reading, Reserve, Reserved, Shelves, StockId, Units},
+    stock::{self, Moment, Reading, Reserve, Reserved, Shelves, StockId, Units},
 };
 
 /// Which shop, when, and which start of the program: what an earlier one was about to do counts no more.
@@ -48,22 +48,7 @@ pub(super) fn give_back(
 
 /// The part of a commit that is about the stock.
 pub(super) fn step(connection: &Connection, desk: Desk<'_>, step: &StockStep) -> Result<(), Error> {
-    let (session, units) = (step.session.as_str(), step.units.as_slice());
-    let ids = units.iter().map(|units| &units.stock);
-    match &step.turn {
-        StockTurn::Pin(readings) => {
-            let ids = ids.chain(readings.iter().map(|reading| &reading.stock));
-            changed(connection, desk, ids, |shelves, moment| {
-                stock::pin(shelves, session, units, readings, moment)
-                    .map_err(|NotAdmitted| Error::NotAdmitted)
-            })
-        }
-        StockTurn::Close(how) => changed(connection, desk, ids, |shelves, moment| {
-            stock::close(shelves, session, units, *how, moment);
-            Ok(())
-        }),
-        StockTurn::Release => give_back(connection, desk, session, units),
-    }
+    changed(connection, desk, step.shelves(), |shelves, moment| step.take(shelves, moment))
 }
 
 /// Reads shelves: of these ids, or all.

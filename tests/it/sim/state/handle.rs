@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::{
     super::schedule::{Life, OUTCOME_WRITTEN, P_WRITTEN, Scheduler, Who},
-    ANSWERS, Claimed, Inner, Memory, Placing, Row, SESSIONS, key, read, stock,
+    ANSWERS, Claimed, Inner, Memory, Placing, Row, SESSIONS, key, read,
 };
 
 /// The memory as one process sees it.
@@ -176,7 +176,7 @@ impl Handle {
         let is_taken = |step: &&StockStep| guards.pins || !matches!(step.turn, StockTurn::Pin(_));
         if let Some(step) = commit.stock.as_ref().filter(is_taken) {
             self.memory.stock_step(&mut inner, (&commit.shop, self.owner), |shelves, moment| {
-                stock::step(shelves, moment, step)
+                step.take(shelves, moment)
             })?;
         }
         let lives_until = commit.session.as_ref().map(|(session, _)| session.expires_at);

@@ -3,12 +3,9 @@
 use std::sync::MutexGuard;
 
 use tillgate::{
-    checkout::{
-        ids::ShopId,
-        state::{Error, StockStep, StockTurn},
-    },
+    checkout::{ids::ShopId, state::Error},
     clock::Clock as _,
-    stock::{self, Moment, Shelves},
+    stock::{Moment, Shelves},
 };
 
 use super::{Inner, Memory};
@@ -46,23 +43,5 @@ impl Memory {
         stock.shelves.retain(|_, shelf| !shelf.is_empty());
         inner.stock.insert(shop.as_str().to_owned(), stock);
         Ok(done)
-    }
-}
-
-/// The part of a commit that is about the stock.
-pub fn step(shelves: &mut Shelves, moment: &mut Moment<'_>, step: &StockStep) -> Result<(), Error> {
-    let session = step.session.as_str();
-    match &step.turn {
-        StockTurn::Pin(readings) => {
-            stock::pin(shelves, session, &step.units, readings, moment).map_err(|_| Error::NotAdmitted)
-        }
-        StockTurn::Close(how) => {
-            stock::close(shelves, session, &step.units, *how, moment);
-            Ok(())
-        }
-        StockTurn::Release => {
-            stock::release(shelves, session, &step.units);
-            Ok(())
-        }
     }
 }
